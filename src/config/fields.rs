@@ -1,0 +1,268 @@
+//! The table of every key a person may set.
+//!
+//! One row a key: what it holds, its default as a TOML literal, its unit and one line of help. The form,
+//! `config print`, the range checks and the names of environment variables are all read off this table.
+
+/// What a key holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    Integer {
+        min: i64,
+        max: i64,
+    },
+    /// `min` and `max` belong to the range.
+    Float {
+        min: f64,
+        max: f64,
+    },
+    Bool,
+    Choice(&'static [&'static str]),
+    Text,
+    /// Two numbers, each in the range.
+    Pair {
+        min: f64,
+        max: f64,
+    },
+}
+
+/// One key of the configuration.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Field {
+    /// `section.key`, or `optimizer.<name>.key`.
+    pub key: &'static str,
+    pub kind: Kind,
+    /// A TOML literal; empty when the key may be absent and is by default.
+    pub default: &'static str,
+    pub unit: &'static str,
+    pub help: &'static str,
+}
+
+impl Field {
+    /// The environment variable that sets this key.
+    pub fn variable(&self) -> String {
+        format!("TUI_TRAIN_{}", self.key.replace('.', "_").to_uppercase())
+    }
+}
+
+impl Kind {
+    /// The range in words, as error messages and the form print it.
+    pub fn expected(&self) -> String {
+        match self {
+            Self::Integer { min, max: i64::MAX } => format!("a whole number of at least {min}"),
+            Self::Integer { min, max } => format!("a whole number from {min} to {max}"),
+            Self::Float { min, max } if *max == f64::MAX => format!("a number of at least {min}"),
+            Self::Float { min, max } => format!("a number from {min} to {max}"),
+            Self::Bool => "true or false".to_owned(),
+            Self::Choice(names) => format!("one of {}", names.join(", ")),
+            Self::Text => "a text".to_owned(),
+            Self::Pair { min, max } => format!("two numbers from {min} to {max}, as [a, b]"),
+        }
+    }
+
+    /// Whether the value has the right type and lies in the range.
+    pub fn accepts(&self, value: &toml::Value) -> bool {
+        let number = |v: &toml::Value| v.as_float().or_else(|| v.as_integer().map(|i| i as f64));
+        match self {
+            Self::Integer { min, max } => value.as_integer().is_some_and(|v| (*min..=*max).contains(&v)),
+            Self::Float { min, max } => number(value).is_some_and(|v| v >= *min && v <= *max),
+            Self::Bool => value.is_bool(),
+            Self::Choice(names) => value.as_str().is_some_and(|v| names.contains(&v)),
+            Self::Text => value.is_str(),
+            Self::Pair { min, max } => value.as_array().is_some_and(|pair| {
+                pair.len() == 2 && pair.iter().all(|v| number(v).is_some_and(|v| v >= *min && v <= *max))
+            }),
+        }
+    }
+}
+
+const fn field(
+    key: &'static str,
+    kind: Kind,
+    default: &'static str,
+    unit: &'static str,
+    help: &'static str,
+) -> Field {
+    Field { key, kind, default, unit, help }
+}
+
+const fn at_least(min: i64) -> Kind {
+    Kind::Integer { min, max: i64::MAX }
+}
+
+const RATE: Kind = Kind::Float { min: 0.0, max: 1000.0 };
+const BELOW_ONE: Kind = Kind::Float { min: 0.0, max: 0.999_999_999 };
+const POSITIVE: Kind = Kind::Float { min: 0.0, max: f64::MAX };
+
+/// Every key, in the order in which it is printed.
+pub const FIELDS: &[Field] = &[
+    field("model.preset", Kind::Text, "", "", "start from this preset; the other keys override it"),
+    field("model.arch", Kind::Choice(&["llama"]), "\"llama\"", "", "architecture"),
+    field("model.vocab_size", at_least(2), "256", "tokens", "rows of the embedding"),
+    field("model.hidden_size", at_least(1), "64", "", "width of the residual stream"),
+    field("model.intermediate_size", at_least(1), "192", "", "width of the feed-forward layer"),
+    field("model.num_hidden_layers", at_least(1), "2", "layers", "decoder layers"),
+    field("model.num_attention_heads", at_least(1), "4", "heads", "query heads"),
+    field(
+        "model.num_key_value_heads",
+        at_least(1),
+        "2",
+        "heads",
+        "key and value heads; fewer than query heads share them",
+    ),
+    field(
+        "model.tie_word_embeddings",
+        Kind::Bool,
+        "true",
+        "",
+        "the output head is the embedding: one parameter, one state",
+    ),
+    field(
+        "model.rope_theta",
+        Kind::Float { min: 1.0, max: f64::MAX },
+        "10000.0",
+        "",
+        "base of the rotary frequencies",
+    ),
+    field("model.rms_norm_eps", POSITIVE, "1e-5", "", "added to the mean square before the root"),
+    field(
+        "data.source",
+        Kind::Choice(&["stories", "path"]),
+        "\"stories\"",
+        "",
+        "built-in stories, or data.path",
+    ),
+    field("data.path", Kind::Text, "", "", "a UTF-8 text file, or a folder of them"),
+    field("data.tokenizer", Kind::Choice(&["bytes"]), "\"bytes\"", "", "one token a byte"),
+    field(
+        "data.validation_fraction",
+        Kind::Float { min: 0.0, max: 0.5 },
+        "0.05",
+        "",
+        "share of the text held out",
+    ),
+    field("data.shuffle", Kind::Bool, "true", "", "a new seeded order of the sequences each epoch"),
+    field("train.micro_batch", at_least(1), "8", "sequences", "one forward and backward pass"),
+    field(
+        "train.accumulate",
+        Kind::Integer { min: 1, max: 4096 },
+        "1",
+        "micro-batches",
+        "passes that make one update",
+    ),
+    field("train.seq_len", at_least(2), "64", "tokens", "target tokens in a sequence"),
+    field("train.max_updates", at_least(1), "", "updates", "length of the run in optimizer updates"),
+    field("train.epochs", at_least(1), "", "epochs", "length of the run in passes over the text"),
+    field("train.seed", at_least(0), "1", "", "initial weights and data order"),
+    field("train.device", Kind::Text, "\"auto\"", "", "auto or flex"),
+    field("train.validate_every", at_least(0), "50", "updates", "0 = only at the end"),
+    field("train.max_skipped", at_least(0), "10", "updates", "non-finite updates in a row that end the run"),
+    field(
+        "optimizer.name",
+        Kind::Choice(&["adamw", "adafactor", "sgd"]),
+        "\"adamw\"",
+        "",
+        "which optimizer trains",
+    ),
+    field("optimizer.adamw.lr", RATE, "1e-3", "", "base learning rate"),
+    field(
+        "optimizer.adamw.betas",
+        Kind::Pair { min: 0.0, max: 0.999_999_999 },
+        "[0.9, 0.999]",
+        "",
+        "decay of the two moments",
+    ),
+    field("optimizer.adamw.eps", POSITIVE, "1e-8", "", "added to the root of the second moment"),
+    field("optimizer.adamw.weight_decay", POSITIVE, "1e-2", "", "decoupled decay"),
+    field("optimizer.adamw.amsgrad", Kind::Bool, "false", "", "divide by the largest second moment seen"),
+    field("optimizer.adafactor.lr", RATE, "1e-3", "", "base learning rate"),
+    field(
+        "optimizer.adafactor.eps",
+        Kind::Pair { min: 0.0, max: 1.0 },
+        "[1e-30, 1e-3]",
+        "",
+        "added to the squared gradient; floor of the parameter scale",
+    ),
+    field(
+        "optimizer.adafactor.clip_threshold",
+        Kind::Float { min: 1e-9, max: f64::MAX },
+        "1.0",
+        "",
+        "largest RMS of an update before the rate",
+    ),
+    field(
+        "optimizer.adafactor.decay_rate",
+        Kind::Float { min: -1.0, max: 0.0 },
+        "-0.8",
+        "",
+        "beta2 of update t is 1 - t^decay_rate",
+    ),
+    field("optimizer.adafactor.beta1", BELOW_ONE, "", "", "set: keep a first moment of the update"),
+    field("optimizer.adafactor.weight_decay", POSITIVE, "0.0", "", "decay, scaled like the rate"),
+    field(
+        "optimizer.adafactor.scale_parameter",
+        Kind::Bool,
+        "false",
+        "",
+        "scale the rate by the RMS of the parameter",
+    ),
+    field(
+        "optimizer.adafactor.relative_step",
+        Kind::Bool,
+        "false",
+        "",
+        "its own rate min(1e-2, 1/sqrt(t)); switches the schedule off",
+    ),
+    field("optimizer.adafactor.warmup_init", Kind::Bool, "false", "", "relative_step starts from 1e-6 t"),
+    field("optimizer.sgd.lr", RATE, "1e-3", "", "base learning rate"),
+    field("optimizer.sgd.momentum", BELOW_ONE, "0.0", "", "0 keeps no state"),
+    field(
+        "optimizer.sgd.dampening",
+        Kind::Float { min: 0.0, max: 1.0 },
+        "0.0",
+        "",
+        "share of the gradient left out of the buffer",
+    ),
+    field("optimizer.sgd.weight_decay", POSITIVE, "0.0", "", "added to the gradient (L2)"),
+    field("optimizer.sgd.nesterov", Kind::Bool, "false", "", "look ahead along the momentum"),
+    field(
+        "schedule.name",
+        Kind::Choice(&["cosine", "linear", "constant"]),
+        "\"cosine\"",
+        "",
+        "shape after the warm-up",
+    ),
+    field("schedule.warmup_updates", at_least(0), "0", "updates", "linear rise to the base rate"),
+    field(
+        "schedule.start_factor",
+        Kind::Float { min: 0.0, max: 1.0 },
+        "0.0",
+        "",
+        "share of the rate the warm-up starts from",
+    ),
+    field("schedule.min_lr", RATE, "0.0", "", "the rate the decay ends at"),
+    field("clip.max_norm", POSITIVE, "1.0", "", "largest global gradient norm; 0 = off"),
+    field("checkpoint.every_updates", at_least(0), "0", "updates", "0 = at the end and on stop"),
+    field("checkpoint.keep_last", at_least(1), "2", "checkpoints", "older ones are removed"),
+    field("log.every_updates", at_least(1), "1", "updates", "between two update events"),
+    field("log.state_every", at_least(0), "50", "updates", "between two state events; 0 = none"),
+];
+
+/// The field of that key.
+pub fn find(key: &str) -> Option<&'static Field> {
+    FIELDS.iter().find(|field| field.key == key)
+}
+
+/// The known key that is written most like `key`, if one is close at all.
+pub fn nearest(key: &str) -> Option<&'static str> {
+    let last = key.rsplit('.').next().unwrap_or(key);
+    FIELDS
+        .iter()
+        .map(|field| {
+            let name = field.key.rsplit('.').next().unwrap_or(field.key);
+            let whole = strsim::jaro_winkler(key, field.key);
+            (whole.max(strsim::jaro_winkler(last, name) - 0.02), field.key)
+        })
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .map(|(_, key)| key)
+}

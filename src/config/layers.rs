@@ -1,0 +1,346 @@
+//! Layering: flag > environment > file > preset > default.
+//!
+//! Each layer is a flat map from a full key to a value with its origin, checked against the field table as
+//! it is added, so that a mistake is told with the place it was written.
+
+use std::collections::BTreeMap;
+
+use toml::Value;
+
+use super::{
+    Config, ConfigError,
+    fields::{self, FIELDS, Kind},
+    presets, validate,
+};
+
+/// Where a value came from, in the words of an error message.
+type Origin = String;
+
+/// Collects what was set and where, and resolves it into a [`Config`].
+#[derive(Debug, Clone, Default)]
+pub struct Layers {
+    /// Lowest precedence first.
+    set: Vec<(String, Value, Origin)>,
+}
+
+/// A resolved configuration and what was set by hand.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    pub config: Config,
+    /// Full key and value of everything that a file, the environment or a flag set.
+    pub explicit: BTreeMap<String, String>,
+    /// Things worth saying that are no errors, such as a schedule that has no effect.
+    pub notes: Vec<String>,
+}
+
+impl Layers {
+    /// Nothing set: resolves to the demo.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a TOML text, every key of which must be known.
+    pub fn with_toml(mut self, text: &str, origin: &str) -> Result<Self, ConfigError> {
+        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| ConfigError::File {
+            path: origin.to_owned(),
+            problem: format!("not valid TOML: {}", error.to_string().trim().replace('\n', " ")),
+        })?;
+        let mut flat = Vec::new();
+        flatten("", &table, &mut flat);
+        for (key, value) in flat {
+            check(&key, &value, origin)?;
+            self.set.push((key, value, origin.to_owned()));
+        }
+        Ok(self)
+    }
+
+    /// Adds a configuration file.
+    pub fn with_file(self, path: &std::path::Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::File {
+            path: path.display().to_string(),
+            problem: format!("cannot be read: {error}"),
+        })?;
+        self.with_toml(&text, &path.display().to_string())
+    }
+
+    /// Adds `TUI_TRAIN_SECTION_KEY` variables. `TUI_TRAIN_HOME` and `TUI_TRAIN_LIBTORCH` are not settings.
+    pub fn with_environment(
+        mut self,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        for (name, text) in variables {
+            if !name.starts_with("TUI_TRAIN_") || matches!(&*name, "TUI_TRAIN_HOME" | "TUI_TRAIN_LIBTORCH") {
+                continue;
+            }
+            let known = FIELDS.iter().map(|field| (field.variable(), field.key.to_owned()));
+            let short = FIELDS.iter().filter_map(|field| {
+                let key = short_key(field.key)?;
+                Some((format!("TUI_TRAIN_{}", key.replace('.', "_").to_uppercase()), key))
+            });
+            let key = known.chain(short).find(|(variable, _)| *variable == name).map(|(_, key)| key);
+            let origin = format!("environment variable {name}");
+            let Some(key) = key else {
+                let guess = name["TUI_TRAIN_".len()..].to_lowercase().replacen('_', ".", 1);
+                return Err(unknown(&guess, &origin));
+            };
+            let value = parse(&key, &text, &origin)?;
+            self.set.push((key, value, origin));
+        }
+        Ok(self)
+    }
+
+    /// Adds one `key=value`.
+    pub fn with_assignment(mut self, text: &str) -> Result<Self, ConfigError> {
+        let (key, value) =
+            text.split_once('=').ok_or_else(|| ConfigError::NotAnAssignment { text: text.to_owned() })?;
+        let (key, value) = (key.trim(), value.trim());
+        let origin = "--set".to_owned();
+        let value = parse(key, value, &origin)?;
+        self.set.push((key.to_owned(), value, origin));
+        Ok(self)
+    }
+
+    /// Adds several `key=value`.
+    pub fn with_assignments<S: AsRef<str>>(
+        self,
+        texts: impl IntoIterator<Item = S>,
+    ) -> Result<Self, ConfigError> {
+        texts.into_iter().try_fold(self, |layers, text| layers.with_assignment(text.as_ref()))
+    }
+
+    /// Puts the layers on top of the preset and the defaults and checks the whole.
+    ///
+    /// # Errors
+    /// The first key or combination that cannot be used.
+    pub fn resolve(&self) -> Result<Resolved, ConfigError> {
+        let mut values: BTreeMap<String, (Value, Origin)> = BTreeMap::new();
+        for field in FIELDS.iter().filter(|field| !field.default.is_empty()) {
+            values.insert(field.key.to_owned(), (literal(field.default), "default".to_owned()));
+        }
+        let preset = self.last("model.preset");
+        let (name, origin) = preset.map_or((presets::DEMO, "default"), |(value, origin)| {
+            (value.as_str().unwrap_or_default(), origin)
+        });
+        let preset = presets::find(name).ok_or_else(|| ConfigError::UnknownPreset {
+            name: name.to_owned(),
+            origin: origin.to_owned(),
+            known: presets::PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
+        })?;
+        let from_preset = Self::new().with_toml(preset.text, &format!("preset {name}"))?;
+        values.insert("model.preset".into(), (Value::String(name.to_owned()), origin.to_owned()));
+        for (key, value, origin) in from_preset.set {
+            values.insert(key, (value, origin));
+        }
+
+        let optimizer = self
+            .last("optimizer.name")
+            .map(|(value, _)| value)
+            .or_else(|| values.get("optimizer.name").map(|(value, _)| value))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        let mut explicit = BTreeMap::new();
+        for (key, value, origin) in &self.set {
+            let key = full_key(key, &optimizer, origin)?;
+            check(&key, value, origin)?;
+            explicit.insert(key.clone(), value.to_string());
+            values.insert(key, (value.clone(), origin.clone()));
+        }
+        length_of_run(&mut values, &explicit)?;
+        if explicit.contains_key("data.path") && !explicit.contains_key("data.source") {
+            values.insert("data.source".into(), (Value::String("path".into()), "data.path".into()));
+        }
+        let mut table = toml::Table::new();
+        for (key, (value, _)) in values {
+            insert(&mut table, &key, as_kind(&key, value));
+        }
+        let config: Config = table
+            .try_into()
+            .map_err(|error: toml::de::Error| ConfigError::Conflict(error.message().to_owned()))?;
+        let notes = validate::check(&config, &explicit)?;
+        Ok(Resolved { config, explicit, notes })
+    }
+
+    fn last(&self, key: &str) -> Option<(&Value, &str)> {
+        self.set
+            .iter()
+            .rev()
+            .find(|(name, ..)| name == key)
+            .map(|(_, value, origin)| (value, origin.as_str()))
+    }
+}
+
+/// `max_updates` and `epochs` exclude each other; what was set by hand beats the preset.
+fn length_of_run(
+    values: &mut BTreeMap<String, (Value, Origin)>,
+    explicit: &BTreeMap<String, String>,
+) -> Result<(), ConfigError> {
+    let by_hand = |key| explicit.contains_key(key);
+    if by_hand("train.max_updates") && by_hand("train.epochs") {
+        return Err(ConfigError::Conflict(
+            "train.max_updates and train.epochs are both set: keep the one that should end the run".into(),
+        ));
+    }
+    if by_hand("train.epochs") {
+        values.remove("train.max_updates");
+    } else if by_hand("train.max_updates") {
+        values.remove("train.epochs");
+    } else if !values.contains_key("train.epochs") && !values.contains_key("train.max_updates") {
+        values.insert("train.max_updates".into(), (Value::Integer(1000), "default".into()));
+    }
+    Ok(())
+}
+
+/// `optimizer.adamw.lr` -> `optimizer.lr`.
+fn short_key(key: &str) -> Option<String> {
+    let (_, rest) = key.strip_prefix("optimizer.")?.split_once('.')?;
+    Some(format!("optimizer.{rest}"))
+}
+
+/// Whether `optimizer.KEY` is a short form of some optimizer's key.
+fn is_short(key: &str) -> bool {
+    FIELDS.iter().any(|field| short_key(field.key).as_deref() == Some(key))
+}
+
+/// `optimizer.lr` means the chosen optimizer's key.
+fn full_key(key: &str, optimizer: &str, origin: &str) -> Result<String, ConfigError> {
+    if fields::find(key).is_some() {
+        return Ok(key.to_owned());
+    }
+    let long = key.strip_prefix("optimizer.").map(|rest| format!("optimizer.{optimizer}.{rest}"));
+    match long {
+        Some(long) if fields::find(&long).is_some() => Ok(long),
+        Some(long) => Err(ConfigError::UnknownKey {
+            key: long.clone(),
+            origin: origin.to_owned(),
+            nearest: fields::nearest(&long).map(str::to_owned),
+        }),
+        None => Err(unknown(key, origin)),
+    }
+}
+
+fn unknown(key: &str, origin: &str) -> ConfigError {
+    ConfigError::UnknownKey {
+        key: key.to_owned(),
+        origin: origin.to_owned(),
+        nearest: fields::nearest(key).map(str::to_owned),
+    }
+}
+
+/// Type and range of one key; a short optimizer key is checked again once the optimizer is known.
+fn check(key: &str, value: &Value, origin: &str) -> Result<(), ConfigError> {
+    let Some(field) = fields::find(key) else {
+        return if is_short(key) { Ok(()) } else { Err(unknown(key, origin)) };
+    };
+    if field.kind.accepts(value) {
+        return Ok(());
+    }
+    Err(ConfigError::Value {
+        key: key.to_owned(),
+        value: value.to_string(),
+        origin: origin.to_owned(),
+        expected: field.kind.expected(),
+    })
+}
+
+/// Reads the text of a flag or a variable: TOML where the key asks for it, a bare text otherwise.
+fn parse(key: &str, text: &str, origin: &str) -> Result<Value, ConfigError> {
+    let kind = fields::find(key).map(|field| field.kind);
+    if kind.is_none() && !is_short(key) {
+        return Err(unknown(key, origin));
+    }
+    let bare = || Value::String(text.to_owned());
+    let value = match kind {
+        Some(Kind::Text | Kind::Choice(_)) => bare(),
+        _ => format!("v = {}", text.replace(['_'], ""))
+            .parse::<toml::Table>()
+            .ok()
+            .and_then(|mut t| t.remove("v"))
+            .unwrap_or_else(bare),
+    };
+    check(key, &value, origin)?;
+    Ok(value)
+}
+
+fn literal(text: &str) -> Value {
+    let table: Result<toml::Table, _> = format!("v = {text}").parse();
+    table.ok().and_then(|mut table| table.remove("v")).unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+/// A whole number written where a number with a fraction is meant is that number.
+fn as_kind(key: &str, value: Value) -> Value {
+    let float = |value: Value| match value {
+        Value::Integer(whole) => Value::Float(whole as f64),
+        other => other,
+    };
+    match (fields::find(key).map(|field| field.kind), value) {
+        (Some(Kind::Float { .. }), value) => float(value),
+        (Some(Kind::Pair { .. }), Value::Array(pair)) => Value::Array(pair.into_iter().map(float).collect()),
+        (_, value) => value,
+    }
+}
+
+fn flatten(prefix: &str, table: &toml::Table, out: &mut Vec<(String, Value)>) {
+    for (name, value) in table {
+        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        match value {
+            Value::Table(inner) => flatten(&key, inner, out),
+            other => out.push((key, other.clone())),
+        }
+    }
+}
+
+fn insert(table: &mut toml::Table, key: &str, value: Value) {
+    match key.split_once('.') {
+        Some((head, rest)) => {
+            let inner = table.entry(head).or_insert_with(|| Value::Table(toml::Table::new()));
+            if let Value::Table(inner) = inner {
+                insert(inner, rest, value);
+            }
+        }
+        None => {
+            table.insert(key.to_owned(), value);
+        }
+    }
+}
+
+impl Config {
+    /// The configuration as TOML, the form in which `run.toml` keeps it.
+    ///
+    /// # Errors
+    /// None in practice: every field has a TOML form.
+    pub fn to_toml(&self) -> Result<String, ConfigError> {
+        toml::to_string(self).map_err(|error| ConfigError::Conflict(error.to_string()))
+    }
+
+    /// Full key and printed value of every setting, in the order of the field table.
+    pub fn entries(&self) -> Vec<(&'static str, String)> {
+        let Ok(table) = toml::Table::try_from(self) else { return Vec::new() };
+        let mut flat = Vec::new();
+        flatten("", &table, &mut flat);
+        let values: BTreeMap<String, Value> = flat.into_iter().collect();
+        FIELDS
+            .iter()
+            .filter_map(|field| {
+                let text = match values.get(field.key)? {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                Some((field.key, text))
+            })
+            .collect()
+    }
+
+    /// The keys whose values differ, with both values (`-` where a key is absent).
+    pub fn differences(&self, other: &Self) -> Vec<(&'static str, String, String)> {
+        let (ours, theirs) = (self.entries(), other.entries());
+        let value = |entries: &[(&str, String)], key: &str| {
+            entries.iter().find(|(name, _)| *name == key).map_or_else(|| "-".to_owned(), |(_, v)| v.clone())
+        };
+        FIELDS
+            .iter()
+            .map(|field| (field.key, value(&ours, field.key), value(&theirs, field.key)))
+            .filter(|(_, a, b)| a != b)
+            .collect()
+    }
+}

@@ -1,0 +1,246 @@
+//! What a person may set: the types, their defaults, their validation, and one table of fields
+//! ([`fields::FIELDS`]) that drives the form, the help, the environment names and the checks.
+//!
+//! A configuration is resolved once, by [`layers::Layers::resolve`], and never changes afterwards:
+//! flag > environment (`TUI_TRAIN_SECTION_KEY`) > file > preset > default.
+
+pub mod error;
+pub mod fields;
+pub mod layers;
+pub mod presets;
+pub mod validate;
+
+use serde::{Deserialize, Serialize};
+
+pub use error::ConfigError;
+pub use layers::{Layers, Resolved};
+
+/// A complete, resolved configuration. `run.toml` is this type written as TOML.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    pub model: ModelConfig,
+    pub data: DataConfig,
+    pub train: TrainConfig,
+    pub optimizer: OptimizerConfig,
+    pub schedule: ScheduleConfig,
+    pub clip: ClipConfig,
+    pub checkpoint: CheckpointConfig,
+    pub log: LogConfig,
+}
+
+/// Model architectures this build can train.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arch {
+    Llama,
+}
+
+/// `[model]`: the names are those of Hugging Face's `LlamaConfig`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelConfig {
+    /// The preset the other keys started from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
+    pub arch: Arch,
+    pub vocab_size: usize,
+    pub hidden_size: usize,
+    pub intermediate_size: usize,
+    pub num_hidden_layers: usize,
+    pub num_attention_heads: usize,
+    pub num_key_value_heads: usize,
+    pub tie_word_embeddings: bool,
+    pub rope_theta: f64,
+    pub rms_norm_eps: f64,
+}
+
+impl ModelConfig {
+    /// Width of one attention head: `hidden_size / num_attention_heads`.
+    pub fn head_dim(&self) -> usize {
+        self.hidden_size / self.num_attention_heads.max(1)
+    }
+}
+
+/// Where the text comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// The built-in generator of small stories.
+    Stories,
+    /// `data.path`: a UTF-8 file or a folder of them.
+    Path,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tokenizer {
+    /// One token a byte: vocabulary 256.
+    Bytes,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DataConfig {
+    pub source: Source,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    pub tokenizer: Tokenizer,
+    /// Share of the text held out for validation, in [0, 0.5]; 0 switches validation off.
+    pub validation_fraction: f64,
+    pub shuffle: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrainConfig {
+    /// Sequences in one forward and backward pass.
+    pub micro_batch: usize,
+    /// Micro-batches in one update.
+    pub accumulate: usize,
+    /// Target tokens in one sequence.
+    pub seq_len: usize,
+    /// Optimizer updates in the whole run; absent when `epochs` is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_updates: Option<u64>,
+    /// Passes over the training text; the last window of an epoch may be short.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epochs: Option<u64>,
+    pub seed: u64,
+    /// `auto` or `flex`.
+    pub device: String,
+    /// Validate every so many updates; 0 = only at the end.
+    pub validate_every: u64,
+    /// Updates in a row that may be skipped for a non-finite loss or gradient before the run ends.
+    pub max_skipped: u64,
+}
+
+impl TrainConfig {
+    /// Sequences that make one update.
+    pub fn effective_batch(&self) -> usize {
+        self.micro_batch * self.accumulate
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OptimizerName {
+    AdamW,
+    Adafactor,
+    Sgd,
+}
+
+impl OptimizerName {
+    /// Every optimizer there is, in the order the keys cycle through them.
+    pub const ALL: [Self; 3] = [Self::AdamW, Self::Adafactor, Self::Sgd];
+
+    /// The name used in configuration, tables and files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AdamW => "adamw",
+            Self::Adafactor => "adafactor",
+            Self::Sgd => "sgd",
+        }
+    }
+}
+
+impl std::fmt::Display for OptimizerName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The chosen optimizer and the settings of every optimizer, so that changing the name never drags
+/// another optimizer's settings along.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OptimizerConfig {
+    pub name: OptimizerName,
+    pub adamw: AdamWConfig,
+    pub adafactor: AdafactorConfig,
+    pub sgd: SgdConfig,
+}
+
+impl OptimizerConfig {
+    /// The base learning rate of the chosen optimizer.
+    pub fn lr(&self) -> f64 {
+        match self.name {
+            OptimizerName::AdamW => self.adamw.lr,
+            OptimizerName::Adafactor => self.adafactor.lr,
+            OptimizerName::Sgd => self.sgd.lr,
+        }
+    }
+}
+
+/// `torch.optim.AdamW`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AdamWConfig {
+    pub lr: f64,
+    pub betas: [f64; 2],
+    pub eps: f64,
+    pub weight_decay: f64,
+    /// Keeps the largest second moment seen (`max_exp_avg_sq`).
+    pub amsgrad: bool,
+}
+
+/// `transformers.optimization.Adafactor`, by default as its `Trainer` sets it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AdafactorConfig {
+    pub lr: f64,
+    pub eps: [f64; 2],
+    pub clip_threshold: f64,
+    pub decay_rate: f64,
+    /// Absent: no first moment is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beta1: Option<f64>,
+    pub weight_decay: f64,
+    pub scale_parameter: bool,
+    pub relative_step: bool,
+    pub warmup_init: bool,
+}
+
+/// `torch.optim.SGD`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SgdConfig {
+    pub lr: f64,
+    pub momentum: f64,
+    pub dampening: f64,
+    pub weight_decay: f64,
+    pub nesterov: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ScheduleName {
+    Cosine,
+    Linear,
+    Constant,
+}
+
+/// The learning rate over the run, counted in optimizer updates.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScheduleConfig {
+    pub name: ScheduleName,
+    pub warmup_updates: u64,
+    /// Share of the base rate that the warm-up starts from; 0 is Hugging Face's warm-up.
+    pub start_factor: f64,
+    /// The rate the decay ends at.
+    pub min_lr: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClipConfig {
+    /// Largest global gradient norm; 0 = no clipping.
+    pub max_norm: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CheckpointConfig {
+    /// 0 = only at the end and on stop.
+    pub every_updates: u64,
+    /// Checkpoints kept; older ones are removed.
+    pub keep_last: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LogConfig {
+    /// Updates between two `update` events.
+    pub every_updates: u64,
+    /// Updates between two `state` events; 0 = none.
+    pub state_every: u64,
+}

@@ -1,0 +1,59 @@
+//! Pure accounting of memory: the shapes of a model, and the elements and bytes of its parameters, gradients
+//! and optimizer state. Exact but for the activations, which are an estimate and carry `~` wherever shown.
+
+pub mod activations;
+pub mod shapes;
+pub mod state;
+
+use crate::{
+    config::{Config, OptimizerName},
+    protocol::Ledger,
+};
+
+pub use shapes::{ParameterShape, parameters};
+pub use state::{StateShape, state_of};
+
+/// Bytes of one f32.
+pub const F32: u64 = 4;
+
+/// The ledger of a run with this configuration.
+pub fn ledger(config: &Config) -> Ledger {
+    ledger_for(config, config.optimizer.name)
+}
+
+/// The ledger of the same run with another optimizer.
+pub fn ledger_for(config: &Config, optimizer: OptimizerName) -> Ledger {
+    let parameters = parameters(&config.model);
+    let mut chosen = config.optimizer.clone();
+    chosen.name = optimizer;
+    let (mut state_elements, mut state_bytes) = (0, 0);
+    for parameter in &parameters {
+        for state in state_of(&chosen, &parameter.shape) {
+            state_elements += state.elements();
+            state_bytes += state.bytes();
+        }
+    }
+    let count: u64 = parameters.iter().map(ParameterShape::elements).sum();
+    let parameter_bytes = count * F32;
+    let accumulation_bytes = if config.train.accumulate > 1 { parameter_bytes } else { 0 };
+    let activation_bytes_estimated = activations::estimate(config);
+    Ledger {
+        parameters: count,
+        parameter_tensors: parameters.len() as u64,
+        parameter_bytes,
+        gradient_bytes: parameter_bytes,
+        accumulation_bytes,
+        state_elements,
+        state_bytes,
+        activation_bytes_estimated,
+        total_bytes_estimated: 2 * parameter_bytes
+            + accumulation_bytes
+            + state_bytes
+            + activation_bytes_estimated,
+    }
+}
+
+/// The ledger of every optimizer, in the order of [`OptimizerName::ALL`].
+pub fn all(config: &Config) -> Vec<(OptimizerName, Ledger)> {
+    OptimizerName::ALL.into_iter().map(|name| (name, ledger_for(config, name))).collect()
+}

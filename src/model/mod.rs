@@ -1,0 +1,1 @@
+//! Models under Hugging Face's parameter names.

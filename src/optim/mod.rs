@@ -1,0 +1,1 @@
+//! Optimizers: one driver, one file an optimizer, and views of their state.

@@ -1,0 +1,271 @@
+//! The lines of `events.jsonl`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{StateReport, Summary, number};
+use crate::config::Config;
+
+/// One line of a run's record. `time` is seconds since the run started, paused time included.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    Header(Box<Header>),
+    Update(Update),
+    Window(Window),
+    Validation(Validation),
+    Host(Host),
+    Alert(Alert),
+    State(StateReport),
+    Checkpoint(CheckpointWritten),
+    /// The run went on from this update: earlier events of later updates do not count.
+    Resumed {
+        from_update: u64,
+    },
+    Command(CommandRecord),
+    RunEnded(Box<RunEnded>),
+}
+
+/// The first line: what is being trained, where, from what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    pub schema: u32,
+    /// Name of the run directory.
+    pub run: String,
+    pub name: String,
+    /// UTC, RFC 3339.
+    pub started: String,
+    pub config: Config,
+    /// Keys set by hand, with their values.
+    pub explicit: BTreeMap<String, String>,
+    /// The device that trains, such as `flex`.
+    pub device: String,
+    /// Threads the device may use.
+    pub threads: usize,
+    pub version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git: Option<String>,
+    /// Processor, memory, operating system; GPU and driver where there are any.
+    pub hardware: BTreeMap<String, String>,
+    /// Updates the run will make when nobody stops it.
+    pub total_updates: u64,
+    pub data: DataReport,
+    pub ledger: Ledger,
+    /// Things said once at the start, such as a schedule that has no effect.
+    pub notes: Vec<String>,
+}
+
+/// What was read, and what was left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataReport {
+    /// `stories`, or the path.
+    pub source: String,
+    pub documents: u64,
+    pub bytes: u64,
+    pub train_tokens: u64,
+    pub train_sequences: u64,
+    pub validation_tokens: u64,
+    pub validation_sequences: u64,
+    /// Why something was left out, and how many times.
+    pub left_out: BTreeMap<String, u64>,
+}
+
+/// Memory by category in bytes. All counted from shapes but the activations, which are an estimate.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    pub parameters: u64,
+    pub parameter_tensors: u64,
+    pub parameter_bytes: u64,
+    pub gradient_bytes: u64,
+    /// The second gradient buffer that accumulation needs; 0 when `accumulate` is 1.
+    pub accumulation_bytes: u64,
+    pub state_elements: u64,
+    pub state_bytes: u64,
+    pub activation_bytes_estimated: u64,
+    pub total_bytes_estimated: u64,
+}
+
+/// One optimizer update.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Update {
+    pub update: u64,
+    #[serde(with = "number")]
+    pub time: f64,
+    /// Target tokens since the start of the run.
+    pub tokens: u64,
+    /// Micro-batches in this update's window.
+    pub micro_batches: u64,
+    /// Cross-entropy in nats: summed over the window, divided by its target tokens.
+    #[serde(rename = "train/loss", with = "number")]
+    pub loss: f64,
+    /// The rate that was used.
+    #[serde(rename = "train/learning_rate", with = "number")]
+    pub learning_rate: f64,
+    /// Global gradient norm before clipping.
+    #[serde(rename = "train/grad_norm", with = "number")]
+    pub grad_norm: f64,
+    #[serde(rename = "perf/tokens_per_second", with = "number")]
+    pub tokens_per_second: f64,
+    /// The gradient was not finite: parameters, state and schedule were left alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub skipped: bool,
+}
+
+/// How far the window of the next update has been filled; written a few times a second at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// The update being prepared.
+    pub update: u64,
+    /// Micro-batches done.
+    pub micro_batches: u64,
+    pub of: u64,
+}
+
+/// Loss on the held-out text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Validation {
+    pub update: u64,
+    #[serde(with = "number")]
+    pub time: f64,
+    #[serde(rename = "val/loss", with = "number")]
+    pub loss: f64,
+    pub tokens: u64,
+}
+
+/// Readings of the machine, about once a second.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    pub update: u64,
+    #[serde(with = "number")]
+    pub time: f64,
+    /// Resident bytes of the worker, from the operating system.
+    #[serde(rename = "mem/host_rss", skip_serializing_if = "Option::is_none")]
+    pub host_rss: Option<u64>,
+    /// Bytes alive in the worker's allocator, and the most there were at once.
+    #[serde(rename = "mem/allocator", skip_serializing_if = "Option::is_none")]
+    pub allocator: Option<u64>,
+    #[serde(rename = "mem/allocator_peak", skip_serializing_if = "Option::is_none")]
+    pub allocator_peak: Option<u64>,
+    /// Share of all cores the worker used, in percent.
+    #[serde(
+        rename = "sys/cpu_percent",
+        skip_serializing_if = "Option::is_none",
+        with = "number::optional",
+        default
+    )]
+    pub cpu_percent: Option<f64>,
+    #[serde(rename = "mem/gpu_device_used", skip_serializing_if = "Option::is_none")]
+    pub gpu_device_used: Option<u64>,
+    #[serde(rename = "mem/gpu_device_total", skip_serializing_if = "Option::is_none")]
+    pub gpu_device_total: Option<u64>,
+    #[serde(rename = "mem/gpu_process_used", skip_serializing_if = "Option::is_none")]
+    pub gpu_process_used: Option<u64>,
+    #[serde(rename = "sys/gpu_utilization", skip_serializing_if = "Option::is_none")]
+    pub gpu_utilization: Option<u64>,
+    #[serde(rename = "sys/gpu_temperature", skip_serializing_if = "Option::is_none")]
+    pub gpu_temperature: Option<u64>,
+    /// Watts.
+    #[serde(
+        rename = "sys/gpu_power",
+        skip_serializing_if = "Option::is_none",
+        with = "number::optional",
+        default
+    )]
+    pub gpu_power: Option<f64>,
+    /// Why there are no GPU readings, or which of them are missing.
+    #[serde(rename = "sys/gpu_note", skip_serializing_if = "Option::is_none")]
+    pub gpu_note: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    Info,
+    Warning,
+    Error,
+}
+
+/// Something a person should know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Alert {
+    pub update: u64,
+    #[serde(with = "number")]
+    pub time: f64,
+    pub level: Level,
+    pub message: String,
+}
+
+/// A checkpoint that is complete on disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CheckpointWritten {
+    pub update: u64,
+    #[serde(with = "number")]
+    pub time: f64,
+    /// Relative to the run directory.
+    pub path: String,
+    pub bytes: u64,
+}
+
+/// A command that somebody gave and what became of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CommandRecord {
+    pub id: u64,
+    pub name: String,
+    /// `applied` or `rejected`.
+    pub outcome: String,
+    /// The updates done when it took effect.
+    pub update: u64,
+    #[serde(with = "number")]
+    pub time: f64,
+    /// The value of a learning-rate override; absent value with that name: the override ended.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "number::optional")]
+    pub value: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    Finished,
+    Stopped,
+    NotFinite,
+    OutOfMemory,
+    Failed,
+    DataEnded,
+}
+
+impl Reason {
+    /// Exit code of a headless run that ended so.
+    pub const fn exit_code(self) -> i32 {
+        match self {
+            Self::Finished | Self::Stopped | Self::DataEnded => 0,
+            Self::NotFinite => 4,
+            Self::OutOfMemory | Self::Failed => 1,
+        }
+    }
+
+    /// The word in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Stopped => "stopped",
+            Self::NotFinite => "not_finite",
+            Self::OutOfMemory => "out_of_memory",
+            Self::Failed => "failed",
+            Self::DataEnded => "data_ended",
+        }
+    }
+}
+
+/// The last line of a run that ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunEnded {
+    pub reason: Reason,
+    /// What went wrong, in one sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    pub summary: Summary,
+}

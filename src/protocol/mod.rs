@@ -1,0 +1,21 @@
+//! Plain data between processes: what a run writes, what a person may command, what it answers.
+//!
+//! Everything here is one JSON line at a time. [`Event`]s are the lines of `events.jsonl` and of
+//! `run --json`; [`Request`]s and [`Reply`]s travel over the control socket.
+
+pub mod command;
+pub mod event;
+pub mod number;
+pub mod state;
+pub mod summary;
+
+pub use command::{Answer, Command, Reply, Request};
+pub use event::{
+    Alert, CheckpointWritten, CommandRecord, DataReport, Event, Header, Host, Ledger, Level, Reason,
+    RunEnded, Update, Validation, Window,
+};
+pub use state::{StateDetail, StateReport, StateTensor, Strip, TensorState, TensorStats};
+pub use summary::Summary;
+
+/// Version of every JSON shape; it stands in each document and in the first line of each log.
+pub const SCHEMA: u32 = 1;

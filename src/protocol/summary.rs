@@ -1,0 +1,73 @@
+//! The summary of a run: `summary.json`, and the data behind `summary.md`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Alert, CommandRecord, DataReport, Ledger, Reason, number};
+use crate::config::Config;
+
+/// Everything a person pastes into a report. Figures are exact, measured, or named an estimate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    pub schema: u32,
+    pub run: String,
+    pub name: String,
+    pub reason: Reason,
+    pub started: String,
+    pub version: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<String>,
+    pub device: String,
+    pub threads: usize,
+    pub hardware: BTreeMap<String, String>,
+    pub config: Config,
+    /// Keys whose value is not the default: key -> value.
+    pub differences_from_default: BTreeMap<String, String>,
+    pub seed: u64,
+    pub data: DataReport,
+    pub updates: u64,
+    pub skipped_updates: u64,
+    pub tokens: u64,
+    /// Seconds, pauses included.
+    #[serde(with = "number")]
+    pub wall_seconds: f64,
+    #[serde(with = "number::optional", default)]
+    pub final_train_loss: Option<f64>,
+    #[serde(with = "number::optional", default)]
+    pub best_train_loss: Option<f64>,
+    #[serde(with = "number::optional", default)]
+    pub final_val_loss: Option<f64>,
+    #[serde(with = "number::optional", default)]
+    pub best_val_loss: Option<f64>,
+    /// Tokens over the time spent training, pauses and validation excluded.
+    #[serde(with = "number::optional", default)]
+    pub tokens_per_second: Option<f64>,
+    /// Computed before the run.
+    pub ledger: Ledger,
+    /// Counted from the tensors that were alive at the end.
+    pub measured: Measured,
+    pub interventions: Vec<CommandRecord>,
+    pub warnings: Vec<Alert>,
+    /// The command that shows this run again.
+    pub show_command: String,
+}
+
+/// What the worker counted and measured itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measured {
+    pub parameter_bytes: u64,
+    /// By PyTorch's `compute_optimizer_size` convention: a number counts as one element of 4 bytes.
+    pub state_elements: u64,
+    pub state_bytes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_allocator_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_host_rss: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_gpu_device_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_gpu_process_bytes: Option<u64>,
+    /// Where the peaks come from.
+    pub peak_source: String,
+}

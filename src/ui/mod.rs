@@ -1,0 +1,1 @@
+//! Screens, panels, keymap, theme and format.
