@@ -1,1 +1,5 @@
-//! Devices and the counting allocator.
+//! Devices, the counting allocator, and the seeded generator. Backend names live here alone.
+
+pub mod allocator;
+pub mod devices;
+pub mod random;
