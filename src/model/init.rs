@@ -6,7 +6,7 @@ use burn::{
 };
 use rand_distr::{Distribution, Normal};
 
-use crate::backend::random;
+use crate::data::random;
 
 /// Standard deviation of linear and embedding weights, `initializer_range` of Hugging Face's configurations.
 pub const INITIALIZER_RANGE: f32 = 0.02;
@@ -33,7 +33,7 @@ impl<'a> Init<'a> {
 
     /// `weight` drawn from N(0, [`INITIALIZER_RANGE`]^2).
     pub fn normal<const D: usize>(&self, shape: [usize; D]) -> Param<Tensor<D>> {
-        let mut generator = random::generator(self.seed, "weights", &format!("{}.weight", self.path));
+        let mut generator = random::generator(self.seed, "weights", random::hash(&format!("{}.weight", self.path)));
         let count = shape.iter().product();
         let values: Vec<f32> = match Normal::new(0.0, INITIALIZER_RANGE) {
             Ok(normal) => normal.sample_iter(&mut generator).take(count).collect(),

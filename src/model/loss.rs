@@ -2,8 +2,7 @@
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-/// The target that counts for nothing, as in `torch.nn.CrossEntropyLoss`.
-pub const IGNORE: i32 = -100;
+use crate::data::IGNORE;
 
 /// `sum over targets of -log softmax(logits)[target]`, `[1]`, in nats. Logits are `[n, v]`; targets equal to
 /// [`IGNORE`] add nothing to the value and nothing to the gradient.
