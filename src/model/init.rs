@@ -33,7 +33,8 @@ impl<'a> Init<'a> {
 
     /// `weight` drawn from N(0, [`INITIALIZER_RANGE`]^2).
     pub fn normal<const D: usize>(&self, shape: [usize; D]) -> Param<Tensor<D>> {
-        let mut generator = random::generator(self.seed, "weights", random::hash(&format!("{}.weight", self.path)));
+        let mut generator =
+            random::generator(self.seed, "weights", random::hash(&format!("{}.weight", self.path)));
         let count = shape.iter().product();
         let values: Vec<f32> = match Normal::new(0.0, INITIALIZER_RANGE) {
             Ok(normal) => normal.sample_iter(&mut generator).take(count).collect(),

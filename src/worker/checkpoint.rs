@@ -77,7 +77,8 @@ pub fn write(run: &RunDir, training: &dyn Training, position: Position<'_>) -> i
 
 fn serialize(tensors: &[(String, Host)]) -> io::Result<Vec<u8>> {
     let metadata = Some([("format".to_owned(), "pt".to_owned())].into());
-    safetensors::serialize(tensors.iter().map(|(name, tensor)| (name, tensor)), metadata).map_err(io::Error::other)
+    safetensors::serialize(tensors.iter().map(|(name, tensor)| (name, tensor)), metadata)
+        .map_err(io::Error::other)
 }
 
 /// An f32 tensor on the host as safetensors stores it.

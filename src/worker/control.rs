@@ -62,7 +62,9 @@ pub fn serve(listener: UnixListener, status: Arc<Status>) -> io::Result<Receiver
                 controller: Arc::clone(&controller),
             };
             // A connection that cannot be served is closed by dropping it; the others go on.
-            let _ = std::thread::Builder::new().name("connection".into()).spawn(move || connection.serve(&stream));
+            let _ = std::thread::Builder::new()
+                .name("connection".into())
+                .spawn(move || connection.serve(&stream));
         }
     })?;
     Ok(queue)
@@ -121,9 +123,10 @@ impl Connection {
     }
 
     fn welcome(&self) -> Answer {
-        let control = self.controller.lock().is_ok_and(|mut controller| {
-            *controller.get_or_insert(self.number) == self.number
-        });
+        let control = self
+            .controller
+            .lock()
+            .is_ok_and(|mut controller| *controller.get_or_insert(self.number) == self.number);
         Answer::Welcome {
             control,
             paused: self.status.paused.load(Relaxed),

@@ -1,10 +1,6 @@
 //! GPU readings through NVML, where there is a driver.
 
-use nvml_wrapper::{
-    Device, Nvml,
-    enum_wrappers::device::TemperatureSensor,
-    enums::device::UsedGpuMemory,
-};
+use nvml_wrapper::{Device, Nvml, enum_wrappers::device::TemperatureSensor, enums::device::UsedGpuMemory};
 
 use crate::protocol::Host;
 
@@ -33,7 +29,9 @@ impl Gpu {
             Err(why) => host.gpu_note = Some(why.clone()),
             Ok(nvml) => match nvml.device_by_index(0) {
                 Ok(device) => read_device(&device, host),
-                Err(error) => host.gpu_note = Some(format!("no GPU readings: {}", one_line(&error.to_string()))),
+                Err(error) => {
+                    host.gpu_note = Some(format!("no GPU readings: {}", one_line(&error.to_string())))
+                }
             },
         }
     }

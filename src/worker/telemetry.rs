@@ -15,7 +15,10 @@ use std::{
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
 use super::{control::Status, event_log::Events, nvml::Gpu};
-use crate::{backend::allocator, protocol::{Event, Host}};
+use crate::{
+    backend::allocator,
+    protocol::{Event, Host},
+};
 
 const PERIOD: Duration = Duration::from_secs(1);
 
@@ -63,7 +66,8 @@ impl Drop for Telemetry {
 }
 
 struct HostReader {
-    system: System,
+    /// Absent where the system cannot be asked; then these readings are absent, too.
+    system: Option<System>,
     pid: Pid,
     cores: f64,
 }
@@ -71,13 +75,15 @@ struct HostReader {
 impl HostReader {
     fn new() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { system: System::new(), pid: Pid::from_u32(std::process::id()), cores: cores as f64 }
+        Self { system: System::new().ok(), pid: Pid::from_u32(std::process::id()), cores: cores as f64 }
     }
 
     fn read(&mut self) -> Host {
         let what = ProcessRefreshKind::nothing().with_memory().with_cpu();
-        self.system.refresh_processes_specifics(ProcessesToUpdate::Some(&[self.pid]), false, what);
-        let process = self.system.process(self.pid);
+        if let Some(system) = &mut self.system {
+            system.refresh_processes_specifics(ProcessesToUpdate::Some(&[self.pid]), false, what);
+        }
+        let process = self.system.as_ref().and_then(|system| system.process(self.pid));
         let live = allocator::live_bytes();
         Host {
             host_rss: process.map(sysinfo::Process::memory),
@@ -91,18 +97,27 @@ impl HostReader {
 
 /// What the machine is, for the header and the summary.
 pub fn hardware(gpu: &Gpu) -> BTreeMap<String, String> {
-    let mut system = System::new();
-    system.refresh_memory();
-    system.refresh_cpu_all();
     let mut hardware = BTreeMap::new();
-    let processor = system.cpus().first().map(|cpu| cpu.brand().trim().to_owned()).unwrap_or_default();
-    hardware.insert("processor".into(), if processor.is_empty() { "unknown".into() } else { processor });
-    hardware.insert("cores".into(), std::thread::available_parallelism().map_or(1, usize::from).to_string());
-    hardware.insert("memory_bytes".into(), system.total_memory().to_string());
-    hardware.insert("system".into(), System::long_os_version().unwrap_or_else(|| std::env::consts::OS.into()));
+    let mut put = |key: &str, value: String| drop(hardware.insert(key.to_owned(), value));
+    put("cores", std::thread::available_parallelism().map_or(1, usize::from).to_string());
+    put("system", System::long_os_version().unwrap_or_else(|_| std::env::consts::OS.to_owned()));
+    if let Ok(mut system) = System::new() {
+        system.refresh_memory();
+        system.refresh_cpu_all();
+        let processor = system.cpus().first().map(|cpu| cpu.brand().trim().to_owned()).unwrap_or_default();
+        put("processor", if processor.is_empty() { "unknown".to_owned() } else { processor });
+        put("memory_bytes", system.total_memory().to_string());
+    }
     if let Some((name, driver)) = gpu.describe() {
-        hardware.insert("gpu".into(), name);
-        hardware.insert("driver".into(), driver);
+        put("gpu", name);
+        put("driver", driver);
     }
     hardware
+}
+
+/// The most bytes of this process that were resident at once, as the operating system counts them.
+pub fn resident_peak() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }

@@ -102,7 +102,12 @@ impl<M: TrainModel> Trainer<M> {
         }
     }
 
-    fn tensor_state(&self, name: &str, shape: &[usize], described: Vec<(String, crate::protocol::StateTensor)>) -> TensorState {
+    fn tensor_state(
+        &self,
+        name: &str,
+        shape: &[usize],
+        described: Vec<(String, crate::protocol::StateTensor)>,
+    ) -> TensorState {
         TensorState {
             name: name.to_owned(),
             shape: shape.to_vec(),
@@ -195,7 +200,8 @@ impl<M: TrainModel> Training for Trainer<M> {
             .iter()
             .zip(&entries)
             .map(|((name, shape), entries)| {
-                let state = entries.iter().map(|entry| entry.name.to_owned()).zip(described.by_ref()).collect();
+                let state =
+                    entries.iter().map(|entry| entry.name.to_owned()).zip(described.by_ref()).collect();
                 self.tensor_state(name, shape, state)
             })
             .collect()
@@ -204,7 +210,8 @@ impl<M: TrainModel> Training for Trainer<M> {
     fn open(&self, name: &str, width: usize) -> Option<StateDetail> {
         let (name, shape) = self.parameters().into_iter().find(|(known, _)| known == name)?;
         let entries = self.optimizer.entries(&name);
-        let state = entries.iter().map(|entry| entry.name.to_owned()).zip(stats::describe(&entries)).collect();
+        let state =
+            entries.iter().map(|entry| entry.name.to_owned()).zip(stats::describe(&entries)).collect();
         Some(StateDetail {
             update: 0,
             tensor: self.tensor_state(&name, &shape, state),

@@ -15,7 +15,8 @@ pub struct HostTensor {
 
 /// Names and shapes.
 pub fn shapes<M: Module>(model: &M) -> Vec<(String, Vec<usize>)> {
-    let mut visitor = Visitor { path: Vec::new(), take: |param: Taken| (param.name, param.shape), out: Vec::new() };
+    let mut visitor =
+        Visitor { path: Vec::new(), take: |param: Taken| (param.name, param.shape), out: Vec::new() };
     model.visit(&mut visitor);
     visitor.out
 }
