@@ -32,7 +32,7 @@ impl Dataset {
         let corpus = match (config.data.source, &config.data.path) {
             (Source::Path, Some(path)) => corpus::read(Path::new(path))?,
             (Source::Path, None) => return Err(DataError::Missing { path: "(not set)".to_owned() }),
-            (Source::Stories, _) => Corpus::stories(),
+            (Source::Stories, _) => Corpus::stories()?,
         };
         Self::from_corpus(corpus, config.data.validation_fraction, config.train.seq_len)
     }
