@@ -48,17 +48,18 @@ impl Corpus {
     }
 
     /// The built-in stories: the same text on every machine.
-    pub fn stories() -> Self {
+    ///
+    /// # Errors
+    /// None in practice: see [`stories::tell_all`].
+    pub fn stories() -> Result<Self, DataError> {
         let mut corpus = Self::new("stories");
-        corpus.text.reserve(stories::STORIES * 720);
-        for number in 0..stories::STORIES {
-            corpus.push(stories::story(number as u64).as_bytes());
-        }
-        corpus
+        stories::tell_all(|story| corpus.push(story.as_bytes()))?;
+        Ok(corpus)
     }
 
     /// Adds one document, which must not contain [`SEPARATOR`].
     pub fn push(&mut self, document: &[u8]) {
+        debug_assert!(!document.contains(&SEPARATOR));
         self.text.extend_from_slice(document);
         self.text.push(SEPARATOR);
         self.ends.push(self.text.len());
@@ -232,4 +233,112 @@ fn is_loop(error: &io::Error) -> bool {
 fn is_text_name(path: &Path) -> bool {
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
     extension.is_some_and(|extension| EXTENSIONS.contains(&&*extension))
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::{TempDir, tempdir};
+
+    use super::*;
+
+    fn folder(files: &[(&str, &[u8])]) -> TempDir {
+        let folder = tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    fn counts(corpus: &Corpus) -> Vec<(&str, u64)> {
+        corpus.left_out.iter().map(|(reason, count)| (&**reason, *count)).collect()
+    }
+
+    #[test]
+    fn a_folder_is_read_in_the_order_of_names_and_the_rest_is_counted() {
+        let folder = folder(&[
+            ("b.txt", b"bee"),
+            ("a/z.md", b"zed"),
+            ("a/A.RS", b"fn"),
+            ("c.bin", b"x"),
+            ("d.png", b"x"),
+            ("e.txt", b""),
+            ("f.txt", b"ab\xff"),
+            ("g.txt", b"a\0b"),
+            (".git/config.txt", b"x"),
+            (".hidden.txt", b"x"),
+        ]);
+        let corpus = read(folder.path()).unwrap();
+        assert_eq!(corpus.text, b"fn\0zed\0bee\0");
+        assert_eq!((corpus.documents(), corpus.bytes()), (3, 8));
+        let expected = [
+            ("binary (NUL byte)", 1),
+            ("empty", 1),
+            ("hidden file", 1),
+            ("hidden folder", 1),
+            ("not UTF-8", 1),
+            ("other extension", 2),
+        ];
+        assert_eq!(counts(&corpus), expected);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_neither_loop_nor_repeat() {
+        use std::os::unix::fs::symlink;
+        let folder = folder(&[("a/one.txt", b"one")]);
+        symlink(folder.path(), folder.path().join("a/up")).unwrap();
+        symlink(folder.path().join("a/one.txt"), folder.path().join("b.txt")).unwrap();
+        symlink("itself", folder.path().join("itself")).unwrap();
+        symlink("nothing.txt", folder.path().join("gone.txt")).unwrap();
+        let corpus = read(folder.path()).unwrap();
+        assert_eq!(corpus.text, b"one\0");
+        let expected = [
+            ("link that leads nowhere", 2),
+            ("link to a file already read", 1),
+            ("link to a folder already read", 1),
+        ];
+        assert_eq!(counts(&corpus), expected);
+    }
+
+    #[test]
+    fn the_limit_counts_what_no_longer_fits() {
+        let folder = folder(&[("a.txt", b"12345"), ("b.txt", b"123456"), ("c.txt", b"123")]);
+        let corpus = read_limited(folder.path(), 8).unwrap();
+        assert_eq!(corpus.text, [&b"12345\0"[..], b"123\0"].concat());
+        assert_eq!(counts(&corpus), [("over the limit of bytes read", 1)]);
+        let error = read_limited(&folder.path().join("b.txt"), 5).unwrap_err();
+        assert!(error.to_string().contains("holds 6 bytes"), "{error}");
+    }
+
+    #[test]
+    fn a_single_file_is_read_whatever_its_name() {
+        let folder = folder(&[("notes", b"hello")]);
+        assert_eq!(read(&folder.path().join("notes")).unwrap().text, b"hello\0");
+    }
+
+    #[test]
+    fn faults_of_a_single_file_name_the_place_and_the_remedy() {
+        let folder = folder(&[("latin.txt", b"one\ntwo\ncaf\xe9"), ("nul", b"a\n\0"), ("empty.txt", b"")]);
+        let message = |name: &str| read(&folder.path().join(name)).unwrap_err().to_string();
+        let latin = message("latin.txt");
+        assert!(latin.contains("latin.txt is not UTF-8 at byte 11 (line 3)"), "{latin}");
+        assert!(latin.contains("iconv"), "{latin}");
+        let nul = message("nul");
+        assert!(nul.contains("NUL byte at byte 2 (line 2)"), "{nul}");
+        let empty = message("empty.txt");
+        assert!(empty.contains("empty.txt is empty"), "{empty}");
+        let missing = message("missing.txt");
+        assert!(missing.contains("missing.txt does not exist"), "{missing}");
+    }
+
+    #[test]
+    fn a_folder_without_text_says_what_it_has() {
+        let folder = folder(&[("a.bin", b"x"), ("b.bin", b"x"), ("c.txt", b"")]);
+        let message = read(folder.path()).unwrap_err().to_string();
+        assert!(message.contains("left out 1 empty, 2 other extension"), "{message}");
+        let nothing = read(tempdir().unwrap().path()).unwrap_err().to_string();
+        assert!(nothing.contains("the folder is empty"), "{nothing}");
+    }
 }

@@ -36,6 +36,8 @@ pub enum DataError {
         "the run stopped at sequence {position} of an epoch, but the training text now has {sequences} sequences: put the text back as it was, or start a new run"
     )]
     Cursor { position: u64, sequences: u64 },
+    #[error("the built-in stories are damaged ({0}): give a text of your own with data.path")]
+    Stories(String),
     #[error("preparing the batches failed: {0}")]
     Prefetch(String),
 }

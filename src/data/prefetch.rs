@@ -76,3 +76,74 @@ fn words(panic: &(dyn Any + Send)) -> String {
         .unwrap_or("a panic without a message")
         .to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::mpsc::{Sender, channel},
+        time::Duration,
+    };
+
+    use super::*;
+    use crate::data::{
+        Cursor, Windows,
+        windows::tests::{config, dataset},
+    };
+
+    /// Ends at the first `None` and tells when it is dropped, that is, when the thread is done with it.
+    struct Watched(Windows, Sender<()>);
+
+    impl Iterator for Watched {
+        type Item = Window;
+        fn next(&mut self) -> Option<Window> {
+            self.0.next()
+        }
+    }
+
+    impl Drop for Watched {
+        fn drop(&mut self) {
+            let _ = self.1.send(());
+        }
+    }
+
+    fn windows(settings: &[&str]) -> Windows {
+        Windows::new(dataset(13), &config(settings), Cursor::default()).unwrap()
+    }
+
+    #[test]
+    fn the_same_windows_in_the_same_order_and_an_end() {
+        let windows = windows(&["train.epochs=3", "train.micro_batch=2", "train.accumulate=2"]);
+        let direct: Vec<Window> = windows.clone().collect();
+        let mut prefetch = Prefetch::new(windows).unwrap();
+        let fetched: Vec<Window> = prefetch.by_ref().map(Result::unwrap).collect();
+        assert_eq!(fetched, direct);
+        assert!(prefetch.next().is_none());
+    }
+
+    #[test]
+    fn dropping_ends_the_thread_while_it_waits() {
+        let (sender, ended) = channel();
+        let endless = Watched(windows(&["train.max_updates=1"]), sender);
+        let mut prefetch = Prefetch::new(endless).unwrap();
+        assert!(prefetch.next().unwrap().is_ok());
+        let dropper = thread::spawn(move || drop(prefetch));
+        ended.recv_timeout(Duration::from_secs(60)).expect("the thread still lives");
+        dropper.join().unwrap();
+    }
+
+    #[test]
+    fn a_panic_becomes_one_error_after_the_windows_before_it() {
+        let mut windows = windows(&["train.max_updates=9"]);
+        let mut left = 3;
+        let failing = std::iter::from_fn(move || {
+            assert!(left > 0, "the disk is gone");
+            left -= 1;
+            windows.next()
+        });
+        let got: Vec<Result<Window, DataError>> = Prefetch::new(failing).unwrap().collect();
+        assert_eq!(got.len(), 4);
+        assert!(got[..3].iter().all(Result::is_ok));
+        let message = got[3].as_ref().unwrap_err().to_string();
+        assert!(message.contains("the disk is gone"), "{message}");
+    }
+}

@@ -101,3 +101,139 @@ pub fn total_updates(config: &Config, dataset: &Dataset) -> u64 {
         micro_batches.div_ceil(train.accumulate.max(1) as u64) * train.epochs.unwrap_or(1)
     })
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{config::Layers, data::Corpus};
+
+    /// A data set of exactly so many sequences of 4 targets, the last of them one target long.
+    pub(crate) fn dataset(sequences: usize) -> Dataset {
+        let mut corpus = Corpus::new("test");
+        let text: String =
+            (0..(sequences - 1) * 4 + 1).map(|place| char::from(b'A' + (place % 53) as u8)).collect();
+        corpus.push(text.as_bytes());
+        Dataset::from_corpus(corpus, 0.0, 4).unwrap()
+    }
+
+    pub(crate) fn config(settings: &[&str]) -> Config {
+        let base = ["train.seq_len=4", "data.validation_fraction=0", "schedule.warmup_updates=0"];
+        let layers = Layers::new().with_assignments(base).unwrap().with_assignments(settings).unwrap();
+        layers.resolve().unwrap().config
+    }
+
+    fn rows(window: &Window) -> Vec<Vec<i32>> {
+        let batches = window.micro_batches.iter();
+        batches.flat_map(|batch| (0..batch.rows).map(|row| batch.row(row).0.to_vec())).collect()
+    }
+
+    fn shape(window: &Window) -> Vec<usize> {
+        window.micro_batches.iter().map(|batch| batch.rows).collect()
+    }
+
+    #[test]
+    fn epochs_end_with_a_short_window() {
+        let dataset = dataset(13);
+        assert_eq!(dataset.train_sequences(), 13);
+        let config = config(&["train.epochs=2", "train.micro_batch=2", "train.accumulate=4"]);
+        let windows: Vec<Window> =
+            Windows::new(dataset.clone(), &config, Cursor::default()).unwrap().collect();
+        let shapes: Vec<Vec<usize>> = windows.iter().map(shape).collect();
+        assert_eq!(shapes, [vec![2; 4], vec![2, 2, 1], vec![2; 4], vec![2, 2, 1]]);
+        assert_eq!(total_updates(&config, &dataset), 4);
+        assert_eq!(windows[1].after, Cursor { epoch: 1, position: 0 });
+        assert_eq!(windows[3].after, Cursor { epoch: 2, position: 0 });
+        // 12 full sequences and one of a single target, in each epoch.
+        assert_eq!(windows.iter().map(|window| window.target_tokens).sum::<u64>(), 2 * (12 * 4 + 1));
+    }
+
+    #[test]
+    fn updates_are_full_windows_over_the_edge_of_an_epoch() {
+        let config = config(&["train.max_updates=5", "train.micro_batch=2", "train.accumulate=4"]);
+        let dataset = dataset(13);
+        let windows: Vec<Window> =
+            Windows::new(dataset.clone(), &config, Cursor::default()).unwrap().take(5).collect();
+        assert!(windows.iter().all(|window| shape(window) == [2; 4]));
+        assert_eq!(windows[1].after, Cursor { epoch: 1, position: 3 });
+        assert_eq!(total_updates(&config, &dataset), 5);
+        // Each of the first three epochs holds every sequence once.
+        let drawn: Vec<Vec<i32>> = windows.iter().flat_map(rows).collect();
+        let mut first: Vec<Vec<i32>> = drawn[..13].to_vec();
+        let mut second: Vec<Vec<i32>> = drawn[13..26].to_vec();
+        assert_ne!(first, second);
+        first.sort();
+        second.sort();
+        assert_eq!(first, second);
+        first.dedup();
+        assert_eq!(first.len(), 13);
+    }
+
+    #[test]
+    fn natural_order_without_shuffling() {
+        let config = config(&["train.epochs=1", "train.micro_batch=5", "data.shuffle=false"]);
+        let dataset = dataset(13);
+        let windows = Windows::new(dataset.clone(), &config, Cursor::default()).unwrap();
+        let drawn: Vec<Vec<i32>> = windows.flat_map(|window| rows(&window)).collect();
+        let all: Vec<u64> = (0..13).collect();
+        let expected = dataset.batch(&all);
+        assert_eq!(drawn, (0..13).map(|row| expected.row(row).0.to_vec()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_cursor_beyond_the_text_is_refused() {
+        let config = config(&["train.max_updates=5"]);
+        let error = Windows::new(dataset(13), &config, Cursor { epoch: 0, position: 14 }).unwrap_err();
+        assert!(error.to_string().contains("sequence 14") && error.to_string().contains("13 sequences"));
+    }
+
+    proptest! {
+        #[test]
+        fn micro_batches_do_not_change_which_rows_an_update_sees(
+            sequences in 2usize..60, epochs: bool, seed in 0u32..100,
+        ) {
+            let dataset = dataset(sequences);
+            let length = if epochs { "train.epochs=2" } else { "train.max_updates=9" };
+            let drawn = |micro: usize, accumulate: usize| -> Vec<(Vec<Vec<i32>>, u64, Cursor)> {
+                let config = config(&[
+                    length,
+                    &format!("train.seed={seed}"),
+                    &format!("train.micro_batch={micro}"),
+                    &format!("train.accumulate={accumulate}"),
+                ]);
+                let windows = Windows::new(dataset.clone(), &config, Cursor::default()).unwrap();
+                let total = total_updates(&config, &dataset) as usize;
+                let windows: Vec<Window> = windows.take(50).collect();
+                if epochs {
+                    assert_eq!(windows.len(), total.min(50));
+                }
+                windows.iter().map(|window| (rows(window), window.target_tokens, window.after)).collect()
+            };
+            let one = drawn(1, 8);
+            prop_assert_eq!(&one, &drawn(4, 2));
+            prop_assert_eq!(&one, &drawn(8, 1));
+        }
+
+        #[test]
+        fn a_cursor_goes_on_where_it_stopped(
+            sequences in 2usize..40, epochs: bool, stop in 0usize..12, micro in 1usize..4, accumulate in 1usize..4,
+        ) {
+            let length = if epochs { "train.epochs=3" } else { "train.max_updates=99" };
+            let config = config(&[
+                length,
+                &format!("train.micro_batch={micro}"),
+                &format!("train.accumulate={accumulate}"),
+            ]);
+            let dataset = dataset(sequences);
+            let all: Vec<Window> =
+                Windows::new(dataset.clone(), &config, Cursor::default()).unwrap().take(24).collect();
+            if stop < all.len() {
+                let cursor = all[stop].after;
+                let rest: Vec<Window> =
+                    Windows::new(dataset, &config, cursor).unwrap().take(23 - stop).collect();
+                prop_assert_eq!(&rest[..], &all[stop + 1..]);
+            }
+        }
+    }
+}
