@@ -23,14 +23,9 @@ impl Screen {
     /// Its panels in the order of Tab.
     pub const fn panels(self) -> &'static [Panel] {
         match self {
-            Self::Train => &[
-                Panel::Loss,
-                Panel::Schedule,
-                Panel::Gradient,
-                Panel::Speed,
-                Panel::Memory,
-                Panel::Journal,
-            ],
+            Self::Train => {
+                &[Panel::Loss, Panel::Schedule, Panel::Gradient, Panel::Speed, Panel::Memory, Panel::Journal]
+            }
             Self::State => &[Panel::Tensors],
             Self::Setup => &[Panel::Form, Panel::Plan],
             Self::Runs => &[Panel::List, Panel::Curves, Panel::Compare],

@@ -198,11 +198,8 @@ impl Form {
     /// The next power of two up or down.
     pub fn accumulate(&mut self, up: bool) {
         let now = self.resolved.config.train.accumulate.max(1);
-        let next = if up {
-            (now + 1).next_power_of_two().min(4096)
-        } else {
-            (now.next_power_of_two() / 2).max(1)
-        };
+        let next =
+            if up { (now + 1).next_power_of_two().min(4096) } else { (now.next_power_of_two() / 2).max(1) };
         self.put(ACCUMULATE, next.to_string());
     }
 
@@ -345,7 +342,8 @@ mod tests {
             })
             .collect();
         for field in FIELDS {
-            let other = field.key.starts_with("optimizer.adafactor.") || field.key.starts_with("optimizer.sgd.");
+            let other =
+                field.key.starts_with("optimizer.adafactor.") || field.key.starts_with("optimizer.sgd.");
             assert_eq!(keys.contains(&field.key), !other, "{}", field.key);
         }
     }

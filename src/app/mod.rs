@@ -104,18 +104,41 @@ pub enum Msg {
 /// What to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    Send { id: u64, command: Command },
-    Start { resolved: Box<Resolved>, name: String },
+    Send {
+        id: u64,
+        command: Command,
+    },
+    Start {
+        resolved: Box<Resolved>,
+        name: String,
+    },
     /// Watch the run of that id, prefix, name or path.
-    Watch { run: String },
+    Watch {
+        run: String,
+    },
     LoadRuns,
-    LoadCurves { run: String },
-    Compare { runs: Vec<String> },
-    LoadState { run: String },
-    LoadDetail { run: String, tensor: String, width: usize },
-    Export { run: String, format: String },
+    LoadCurves {
+        run: String,
+    },
+    Compare {
+        runs: Vec<String>,
+    },
+    LoadState {
+        run: String,
+    },
+    LoadDetail {
+        run: String,
+        tensor: String,
+        width: usize,
+    },
+    Export {
+        run: String,
+        format: String,
+    },
     /// Leave with that exit code.
-    Quit { code: i32 },
+    Quit {
+        code: i32,
+    },
 }
 
 /// The run that is being watched.

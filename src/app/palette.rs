@@ -87,7 +87,8 @@ impl Palette {
             Some(choice) => choice.name,
             None => return Err(format!("no command `{word}`: clear the line to see all of them")),
         };
-        let needs = |what: &str| Err(format!("`{name}` needs {what}, for example `:{name} {}`", example(name)));
+        let needs =
+            |what: &str| Err(format!("`{name}` needs {what}, for example `:{name} {}`", example(name)));
         match name {
             "lr" if argument.is_empty() => Ok(Request::Do(Action::LearningRate(None))),
             "lr" => match argument.parse::<f64>() {

@@ -295,7 +295,8 @@ pub(crate) fn watching(screen: Screen, optimizer: &str) -> State {
     state.screen = screen;
     if screen == Screen::Runs {
         for row in run_rows().iter().rev().take(2) {
-            let shift = if row.config.as_ref().unwrap().optimizer.name == OptimizerName::AdamW { 0 } else { 3 };
+            let shift =
+                if row.config.as_ref().unwrap().optimizer.name == OptimizerName::AdamW { 0 } else { 3 };
             let events = long(300, self::config(&[&format!("train.seed={shift}")]), 600);
             state.update(Msg::Curves { run: row.id.clone(), curves: Curves::of(&events[shift..]) });
             state.runs.marked.push(row.id.clone());

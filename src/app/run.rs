@@ -192,9 +192,7 @@ impl RunView {
     }
 
     fn resumed(&mut self, from: u64) {
-        for series in
-            [&mut self.loss, &mut self.val, &mut self.grad_norm, &mut self.speed, &mut self.rate]
-        {
+        for series in [&mut self.loss, &mut self.val, &mut self.grad_norm, &mut self.speed, &mut self.rate] {
             series.truncate(from);
         }
         self.markers.retain(|marker| marker.place.update <= from);

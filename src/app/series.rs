@@ -171,8 +171,7 @@ impl Series {
         for bucket in &self.buckets {
             let x = bucket.place.on(axis);
             if bucket.finite > 0 {
-                let (a, b) =
-                    if bucket.rising { (bucket.min, bucket.max) } else { (bucket.max, bucket.min) };
+                let (a, b) = if bucket.rising { (bucket.min, bucket.max) } else { (bucket.max, bucket.min) };
                 points.push((x, a));
                 if a != b {
                     points.push((x, b));
@@ -212,12 +211,9 @@ impl Series {
 
     /// Smallest and largest number in the series.
     pub fn range(&self) -> Option<(f64, f64)> {
-        self.buckets
-            .iter()
-            .filter(|bucket| bucket.finite > 0)
-            .fold(None, |range: Option<(f64, f64)>, b| {
-                Some(range.map_or((b.min, b.max), |(low, high)| (low.min(b.min), high.max(b.max))))
-            })
+        self.buckets.iter().filter(|bucket| bucket.finite > 0).fold(None, |range: Option<(f64, f64)>, b| {
+            Some(range.map_or((b.min, b.max), |(low, high)| (low.min(b.min), high.max(b.max))))
+        })
     }
 
     /// The last place something was measured at.

@@ -143,9 +143,7 @@ impl Tensors {
         for parameter in report.tensors.iter().filter(|tensor| filter.passes(&tensor.name)) {
             let before = lines.len();
             let states = parameter.state.iter().filter(|(_, state)| !state.shape.is_empty());
-            lines.extend(
-                states.map(|(name, state)| Line { parameter, state: Some((name.as_str(), state)) }),
-            );
+            lines.extend(states.map(|(name, state)| Line { parameter, state: Some((name.as_str(), state)) }));
             if lines.len() == before {
                 lines.push(Line { parameter, state: None });
             }

@@ -3,7 +3,7 @@
 use crate::protocol::{Answer, Command, Event, StateDetail};
 
 use super::{
-    ASK_SECONDS, Effect, LIST_SECONDS, SMOOTHING, State,
+    ASK_SECONDS, Effect, LIST_SECONDS, RunRef, SMOOTHING, State,
     action::{Action, Screen},
     focus::{Overlay, Panel},
     form::FieldError,
@@ -12,7 +12,6 @@ use super::{
     palette::{Palette, Request},
     run::{RunView, Status},
     tensors::Opened,
-    RunRef,
 };
 
 /// Most values of a strip that are asked for.
@@ -194,7 +193,8 @@ impl State {
             // The newest line is at the bottom: up goes back in time.
             Panel::Journal => {
                 let most = self.run.journal.len().saturating_sub(1);
-                self.journal_scroll = self.journal_scroll.saturating_add_signed(by.saturating_neg()).min(most);
+                self.journal_scroll =
+                    self.journal_scroll.saturating_add_signed(by.saturating_neg()).min(most);
             }
             Panel::Tensors if self.tensors.opened.is_none() => self.tensors.step(by),
             Panel::Tensors => self.strip_cursor(by),
@@ -223,9 +223,10 @@ impl State {
 
     fn strip_cursor(&mut self, by: isize) {
         if let Some(opened) = &mut self.tensors.opened {
-            let longest = opened.detail.as_ref().map_or(0, |detail| {
-                detail.strips.iter().map(|strip| strip.values.len()).max().unwrap_or(0)
-            });
+            let longest = opened
+                .detail
+                .as_ref()
+                .map_or(0, |detail| detail.strips.iter().map(|strip| strip.values.len()).max().unwrap_or(0));
             opened.cursor = opened.cursor.saturating_add_signed(by).min(longest.saturating_sub(1));
         }
     }
