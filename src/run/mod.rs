@@ -1,1 +1,48 @@
-//! The run directory.
+//! The run directory: create it, hold its lock, write and follow its events, talk to its worker, and read
+//! everything that lists, pages, comparisons and exports show.
+//!
+//! ```text
+//! home             where runs live
+//! dir              one run's folder: create, find by what a person types
+//! lock             held while the worker lives
+//! socket, client   commands to a live run
+//! writer, tail     events.jsonl, both ends
+//! atomic           files and folders that are whole or absent
+//! record, summary  what the events add up to
+//! standing, list   queued, live, ended or crashed; all runs at a glance
+//! checkpoint       checkpoints on disk
+//! text, table      figures and tables as text
+//! ```
+
+pub mod atomic;
+pub mod checkpoint;
+pub mod client;
+pub mod dir;
+pub mod error;
+pub mod find;
+pub mod home;
+pub mod last;
+pub mod list;
+pub mod lock;
+pub mod record;
+#[cfg(test)]
+pub(crate) mod sample;
+pub mod socket;
+pub mod standing;
+pub mod summary;
+pub mod table;
+pub mod tail;
+pub mod text;
+pub mod writer;
+
+pub use client::Client;
+pub use dir::{Meta, RunDir};
+pub use error::RunError;
+pub use home::Home;
+pub use list::{RunEntry, list};
+pub use lock::{RunLock, is_live};
+pub use record::Record;
+pub use standing::State;
+pub use summary::Standing;
+pub use tail::Tail;
+pub use writer::EventWriter;

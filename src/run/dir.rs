@@ -1,0 +1,300 @@
+//! One run's folder: the paths in it, and how it comes to be.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{Home, RunError};
+use crate::{
+    config::{Config, Resolved},
+    protocol::SCHEMA,
+};
+
+/// Longest part of a run's name that goes into the name of its folder, in bytes.
+const NAME_IN_FOLDER: usize = 48;
+
+/// A run's folder. Its last component is the run's id.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunDir {
+    path: PathBuf,
+    id: String,
+}
+
+/// What `run.toml` does not hold: `meta.json`, written with the folder and never changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Meta {
+    pub schema: u32,
+    /// The name as it was given; the folder's name holds a safe form of it.
+    pub name: String,
+    /// UTC, RFC 3339.
+    pub created: String,
+    /// Keys set by hand, with their values.
+    #[serde(default)]
+    pub explicit: BTreeMap<String, String>,
+    /// Things said once at the start.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+impl RunDir {
+    /// Makes a new folder with `run.toml` and `meta.json`. It appears whole, under a name nobody else has.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn create(home: &Home, name: &str, resolved: &Resolved) -> Result<Self, RunError> {
+        Self::create_at(home, name, resolved, Timestamp::now())
+    }
+
+    /// The same at a given time.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn create_at(home: &Home, name: &str, resolved: &Resolved, now: Timestamp) -> Result<Self, RunError> {
+        let runs = home.ensure()?;
+        let stem = format!("{}-{}", now.strftime("%Y%m%dT%H%M%SZ"), safe_name(name));
+        let meta = Meta {
+            schema: SCHEMA,
+            name: name.trim().to_owned(),
+            created: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            explicit: resolved.explicit.clone(),
+            notes: resolved.notes.clone(),
+        };
+        let toml = resolved.config.to_toml()?;
+        let not_writable = |source| RunError::HomeNotWritable { path: home.path().to_owned(), source };
+        let meta = serde_json::to_vec_pretty(&meta).map_err(|error| not_writable(error.into()))?;
+        for attempt in 1_u32.. {
+            let id = if attempt == 1 { stem.clone() } else { format!("{stem}-{attempt}") };
+            let path = runs.join(&id);
+            if path.exists() {
+                continue;
+            }
+            let fill = |folder: &Path| -> io::Result<()> {
+                fs::write(folder.join("run.toml"), &toml)?;
+                fs::write(folder.join("meta.json"), &meta)
+            };
+            match create_new_folder(&path, fill) {
+                Ok(()) => return Ok(Self { path, id }),
+                Err(error) if taken(&error) => {}
+                Err(error) => return Err(not_writable(error)),
+            }
+        }
+        Err(not_writable(io::Error::other("every name is taken")))
+    }
+
+    /// An existing run's folder.
+    ///
+    /// # Errors
+    /// The folder is missing or holds neither `run.toml` nor `events.jsonl`.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, RunError> {
+        let path = path.as_ref();
+        let full = fs::canonicalize(path).map_err(RunError::io("cannot open run", path))?;
+        let run = Self::unchecked(full);
+        if run.run_toml().is_file() || run.events().is_file() {
+            Ok(run)
+        } else {
+            Err(RunError::NotARun(run.path))
+        }
+    }
+
+    /// A folder that is known to be a run.
+    pub(super) fn unchecked(path: PathBuf) -> Self {
+        let id = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Self { path, id }
+    }
+
+    /// The run's id: the name of its folder.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The resolved configuration.
+    pub fn run_toml(&self) -> PathBuf {
+        self.path.join("run.toml")
+    }
+
+    /// Name and keys set by hand.
+    pub fn meta_json(&self) -> PathBuf {
+        self.path.join("meta.json")
+    }
+
+    /// The record, one JSON line an event.
+    pub fn events(&self) -> PathBuf {
+        self.path.join("events.jsonl")
+    }
+
+    /// The summary of a run that ended.
+    pub fn summary_json(&self) -> PathBuf {
+        self.path.join("summary.json")
+    }
+
+    /// The same as one page.
+    pub fn summary_md(&self) -> PathBuf {
+        self.path.join("summary.md")
+    }
+
+    /// One folder a checkpoint.
+    pub fn checkpoints(&self) -> PathBuf {
+        self.path.join("checkpoints")
+    }
+
+    /// The folder of the checkpoint of that update.
+    pub fn checkpoint(&self, update: u64) -> PathBuf {
+        self.checkpoints().join(format!("{update:08}"))
+    }
+
+    /// What the worker and its libraries say.
+    pub fn worker_log(&self) -> PathBuf {
+        self.path.join("worker.log")
+    }
+
+    /// Held while a worker lives.
+    pub fn lock(&self) -> PathBuf {
+        self.path.join("lock")
+    }
+
+    /// The worker's socket, or a file that says where it is.
+    pub fn control_sock(&self) -> PathBuf {
+        self.path.join("control.sock")
+    }
+
+    /// The configuration in `run.toml`.
+    ///
+    /// # Errors
+    /// The file is missing or is not a configuration.
+    pub fn config(&self) -> Result<Config, RunError> {
+        let path = self.run_toml();
+        let text = fs::read_to_string(&path).map_err(RunError::io("cannot read", &path))?;
+        toml::from_str(&text).map_err(|error: toml::de::Error| RunError::Damaged {
+            path,
+            problem: format!("is not a run's configuration: {}", error.message()),
+        })
+    }
+
+    /// What `meta.json` says; a run without one has the name of its folder.
+    ///
+    /// # Errors
+    /// The file cannot be read or is damaged.
+    pub fn meta(&self) -> Result<Meta, RunError> {
+        let path = self.meta_json();
+        match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map_err(|error| RunError::Damaged { path, problem: error.to_string() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(Meta { schema: SCHEMA, name: self.name_in_id().to_owned(), ..Meta::default() })
+            }
+            Err(error) => Err(RunError::io("cannot read", &path)(error)),
+        }
+    }
+
+    /// The name as a person gave it.
+    pub fn name(&self) -> String {
+        self.meta().map_or_else(|_| self.name_in_id().to_owned(), |meta| meta.name)
+    }
+
+    /// The id without its time.
+    fn name_in_id(&self) -> &str {
+        self.id.split_once("Z-").map_or(&self.id, |(_, name)| name)
+    }
+}
+
+/// Fills a temporary folder and renames it to a name that must be free.
+fn create_new_folder(path: &Path, fill: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    let parent = path.parent().unwrap_or(path);
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let temporary = parent.join(format!(".{name}.tmp-{}", std::process::id()));
+    fs::create_dir(&temporary)?;
+    // Renaming onto a run fails, because a run's folder is never empty.
+    let done = fill(&temporary).and_then(|()| fs::rename(&temporary, path));
+    if done.is_err() {
+        let _ = fs::remove_dir_all(&temporary);
+    }
+    done
+}
+
+fn taken(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty)
+}
+
+/// A name that is safe in a path, in a shell and in a terminal.
+pub fn safe_name(name: &str) -> String {
+    let mut safe = String::new();
+    for c in name.trim().chars() {
+        let c = if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '=') { c } else { '-' };
+        if !(c == '-' && safe.ends_with('-')) && safe.len() < NAME_IN_FOLDER {
+            safe.push(c);
+        }
+    }
+    let safe = safe.trim_matches(['-', '.']);
+    if safe.is_empty() { "run".to_owned() } else { safe.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Layers;
+
+    fn resolved() -> Resolved {
+        Layers::new().with_assignment("train.accumulate=4").unwrap().resolve().unwrap()
+    }
+
+    fn noon() -> Timestamp {
+        "2026-11-29T18:15:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn a_new_run_has_its_configuration_its_name_and_what_was_set_by_hand() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path());
+        let run = RunDir::create_at(&home, "first try", &resolved(), noon()).unwrap();
+        assert_eq!(run.id(), "20261129T181500Z-first-try");
+        assert_eq!(run.config().unwrap(), resolved().config);
+        let meta = run.meta().unwrap();
+        assert_eq!((meta.name.as_str(), meta.created.as_str()), ("first try", "2026-11-29T18:15:00Z"));
+        assert_eq!(meta.explicit["train.accumulate"], "4");
+        let names: Vec<_> = fs::read_dir(home.runs()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(names.len(), 1, "{names:?}");
+    }
+
+    #[test]
+    fn a_second_run_of_the_same_second_gets_another_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path());
+        let ids: Vec<_> = (0..3)
+            .map(|_| RunDir::create_at(&home, "a", &resolved(), noon()).unwrap().id().to_owned())
+            .collect();
+        assert_eq!(ids, ["20261129T181500Z-a", "20261129T181500Z-a-2", "20261129T181500Z-a-3"]);
+    }
+
+    #[test]
+    fn odd_names_make_safe_folders_and_are_kept_as_they_are() {
+        assert_eq!(safe_name("../../etc/passwd"), "etc-passwd");
+        assert_eq!(safe_name("a b\n\u{1b}[31mc"), "a-b-31mc");
+        assert_eq!(safe_name("日本"), "run");
+        assert_eq!(safe_name(""), "run");
+        assert_eq!(safe_name("lr=1e-3"), "lr=1e-3");
+        assert!(safe_name(&"x".repeat(5000)).len() <= NAME_IN_FOLDER);
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path());
+        for name in ["../../x", "日本", &"long ".repeat(100)] {
+            let run = RunDir::create_at(&home, name, &resolved(), noon()).unwrap();
+            assert_eq!(run.path().parent().unwrap(), home.runs());
+            assert_eq!(run.name(), name.trim());
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_no_run_is_said_so() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(RunDir::open(folder.path()), Err(RunError::NotARun(_))));
+    }
+}

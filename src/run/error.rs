@@ -1,0 +1,73 @@
+//! What can go wrong with a run directory, each in one sentence: what, where, what to do.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// A run directory that cannot be found, read, written or spoken to.
+#[derive(Debug, Error)]
+pub enum RunError {
+    #[error(
+        "there is no folder for runs: neither TUI_TRAIN_HOME, XDG_STATE_HOME nor HOME is set; set TUI_TRAIN_HOME to a folder"
+    )]
+    NoHome,
+    #[error("{} cannot be written ({source}): set TUI_TRAIN_HOME to a folder that can", .path.display())]
+    HomeNotWritable { path: PathBuf, source: std::io::Error },
+    #[error("{what} {}: {source}", .path.display())]
+    Io { what: &'static str, path: PathBuf, source: std::io::Error },
+    #[error("{}: {problem}", .path.display())]
+    Damaged { path: PathBuf, problem: String },
+    #[error("there are no runs in {} yet: `tui-train run` starts one", .0.display())]
+    NoRuns(PathBuf),
+    #[error("no run is called `{text}`; the newest are: {candidates}")]
+    Unknown { text: String, candidates: String },
+    #[error("`{text}` could be any of {count} runs, write more of it: {candidates}")]
+    Ambiguous { text: String, count: usize, candidates: String },
+    #[error("{} is not a run: it has neither run.toml nor events.jsonl", .0.display())]
+    NotARun(PathBuf),
+    #[error("run {0} is already being trained by another process")]
+    Locked(String),
+    #[error("run {0} is not live: no worker is training it")]
+    NotLive(String),
+    #[error("run {run} did not answer `{command}` within {seconds} s")]
+    NoAnswer { run: String, command: &'static str, seconds: u64 },
+    #[error("the worker of run {0} closed the connection before it answered")]
+    Closed(String),
+    #[error(
+        "run {run} has no checkpoint yet: one is written at the end, on stop, and every checkpoint.every_updates"
+    )]
+    NoCheckpoint { run: String },
+    #[error("{}", no_tensor(.pattern, .nearest.as_deref()))]
+    NoTensor { pattern: String, nearest: Option<String> },
+    #[error(transparent)]
+    Config(#[from] crate::config::ConfigError),
+}
+
+impl RunError {
+    /// Names the file in an I/O error. `what` reads like `cannot read`.
+    pub fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { what, path, source }
+    }
+
+    /// The exit code of a command that ends with this error: 2 when what was asked for does not exist.
+    pub const fn exit_code(&self) -> i32 {
+        match self {
+            Self::NoHome
+            | Self::NoRuns(_)
+            | Self::Unknown { .. }
+            | Self::Ambiguous { .. }
+            | Self::NotARun(_)
+            | Self::NoTensor { .. }
+            | Self::Config(_) => 2,
+            _ => 1,
+        }
+    }
+}
+
+fn no_tensor(pattern: &str, nearest: Option<&str>) -> String {
+    match nearest {
+        Some(near) => format!("no parameter matches `{pattern}`; the nearest name is `{near}`"),
+        None => format!("no parameter matches `{pattern}`"),
+    }
+}

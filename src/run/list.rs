@@ -1,0 +1,435 @@
+//! All runs at a glance, read from the ends of their records.
+
+use std::{collections::HashMap, fs, ops::ControlFlow, path::PathBuf, time::SystemTime};
+
+use serde::Serialize;
+
+use super::{Home, RunDir, RunError, last, standing::State, tail};
+use crate::{
+    config::Config,
+    protocol::{Event, Header, Reason, RunEnded, Summary, number, summary::Measured},
+};
+
+/// Most bytes read from the end of a record of a run that has not ended.
+const LOOK_BACK: u64 = 4 << 20;
+
+/// Updates without a command between them that show that the run is not paused: while paused each one is asked for.
+const FREE_UPDATES: u32 = 3;
+
+/// One run in a list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunEntry {
+    /// The run's id.
+    pub run: String,
+    pub name: String,
+    pub state: State,
+    /// Why it ended.
+    pub reason: Option<Reason>,
+    /// UTC, RFC 3339.
+    pub started: String,
+    pub preset: Option<String>,
+    pub device: Option<String>,
+    pub optimizer: Option<String>,
+    pub micro_batch: Option<usize>,
+    pub accumulate: Option<usize>,
+    pub seed: Option<u64>,
+    /// Updates made.
+    pub update: u64,
+    /// Updates when nobody stops it; unknown for a queued run that is set in epochs.
+    pub total_updates: Option<u64>,
+    pub tokens: u64,
+    /// Loss of the newest update, in nats.
+    #[serde(with = "number::optional")]
+    pub final_train_loss: Option<f64>,
+    /// The newest validation loss.
+    #[serde(with = "number::optional")]
+    pub final_val_loss: Option<f64>,
+    /// The lowest validation loss; known once the run has ended.
+    #[serde(with = "number::optional")]
+    pub best_val_loss: Option<f64>,
+    #[serde(with = "number::optional")]
+    pub tokens_per_second: Option<f64>,
+    /// Peak of the memory that `peak_source` names, in bytes.
+    pub peak_bytes: Option<u64>,
+    pub peak_source: Option<&'static str>,
+    /// What stands in the way of showing more.
+    pub problem: Option<String>,
+    pub path: PathBuf,
+}
+
+/// Every run, newest first.
+///
+/// # Errors
+/// The folder of runs cannot be read. A run that cannot be read is listed with its problem.
+pub fn list(home: &Home) -> Result<Vec<RunEntry>, RunError> {
+    Lister::default().list(home)
+}
+
+/// Lists again and again, reading only what has changed.
+#[derive(Debug, Default)]
+pub struct Lister {
+    /// Runs that have ended, by id, with the length and time of the record they were read from.
+    ended: HashMap<String, (u64, Option<SystemTime>, RunEntry)>,
+}
+
+impl Lister {
+    /// Every run, newest first.
+    ///
+    /// # Errors
+    /// The folder of runs cannot be read.
+    pub fn list(&mut self, home: &Home) -> Result<Vec<RunEntry>, RunError> {
+        let runs = RunDir::all(home)?;
+        Ok(runs.iter().map(|run| self.entry(run)).collect())
+    }
+
+    /// One run.
+    pub fn entry(&mut self, run: &RunDir) -> RunEntry {
+        let stamp = fs::metadata(run.events()).map(|meta| (meta.len(), meta.modified().ok()));
+        let Ok((length, time)) = stamp else { return read(run) };
+        if let Some((known, at, entry)) = self.ended.get(run.id())
+            && (*known, *at) == (length, time)
+            && entry.path == run.path()
+        {
+            return entry.clone();
+        }
+        let entry = read(run);
+        if entry.reason.is_some() {
+            self.ended.insert(run.id().to_owned(), (length, time, entry.clone()));
+        }
+        entry
+    }
+}
+
+/// The memory by which runs are compared: the best source that has a reading, and its name.
+pub fn peak(measured: &Measured) -> Option<(u64, &'static str)> {
+    let sources = [
+        (measured.peak_gpu_process_bytes, "GPU memory of the process (NVML)"),
+        (measured.peak_allocator_bytes, "allocator"),
+        (measured.peak_host_rss, "resident memory"),
+    ];
+    sources.into_iter().find_map(|(bytes, source)| Some((bytes.filter(|&bytes| bytes > 0)?, source)))
+}
+
+fn read(run: &RunDir) -> RunEntry {
+    match ended(run) {
+        Ok(Some(ended)) => from_summary(run, &ended),
+        Ok(None) => unfinished(run),
+        Err(error) => RunEntry { problem: Some(error.to_string()), ..unfinished(run) },
+    }
+}
+
+/// The end of a record, if its last line is one.
+fn ended(run: &RunDir) -> Result<Option<Box<RunEnded>>, RunError> {
+    let path = run.events();
+    if !path.exists() {
+        return Ok(None);
+    }
+    let mut found = None;
+    last::lines_back(&path, u64::MAX, |line| {
+        if tail::kind(line).is_none_or(|kind| kind == "run_ended")
+            && let tail::Line::Event(Event::RunEnded(ended)) = tail::parse(line)
+        {
+            found = Some(ended);
+        }
+        ControlFlow::Break(())
+    })
+    .map_err(RunError::io("cannot read", &path))?;
+    Ok(found)
+}
+
+fn from_summary(run: &RunDir, ended: &RunEnded) -> RunEntry {
+    let summary: &Summary = &ended.summary;
+    let measured = peak(&summary.measured);
+    let total = summary.config.train.max_updates.or_else(|| header(run).map(|header| header.total_updates));
+    RunEntry {
+        state: State::ended(ended.reason),
+        reason: Some(ended.reason),
+        started: summary.started.clone(),
+        device: Some(summary.device.clone()),
+        update: summary.updates,
+        total_updates: total,
+        tokens: summary.tokens,
+        final_train_loss: summary.final_train_loss,
+        final_val_loss: summary.final_val_loss,
+        best_val_loss: summary.best_val_loss,
+        tokens_per_second: summary.tokens_per_second,
+        peak_bytes: measured.map(|(bytes, _)| bytes),
+        peak_source: measured.map(|(_, source)| source),
+        problem: ended.message.clone(),
+        ..blank(run, Some(&summary.config))
+    }
+}
+
+/// A run without an end: queued, live or crashed.
+fn unfinished(run: &RunDir) -> RunEntry {
+    let header = header(run);
+    let config = header.as_ref().map(|header| Ok(header.config.clone())).unwrap_or_else(|| run.config());
+    let mut entry = blank(run, config.as_ref().ok());
+    entry.problem = config.as_ref().err().map(ToString::to_string);
+    if let Ok(config) = &config {
+        entry.total_updates = config.train.max_updates;
+    }
+    if let Some(header) = &header {
+        entry.device = Some(header.device.clone());
+        entry.total_updates = Some(header.total_updates);
+        entry.started.clone_from(&header.started);
+    }
+    let mut newest = Newest::of(&header);
+    if let Err(error) = last::lines_back(&run.events(), LOOK_BACK, |line| newest.take(line))
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        entry.problem = Some(format!("{}: {error}", run.events().display()));
+    }
+    entry.state = State::of(run, None, newest.paused.unwrap_or(false));
+    if entry.state == State::Crashed && entry.problem.is_none() {
+        entry.problem = last::log_tail(&run.worker_log(), 1).pop();
+    }
+    entry.update = newest.update.unwrap_or(0);
+    entry.tokens = newest.tokens;
+    entry.final_train_loss = newest.train_loss;
+    entry.final_val_loss = newest.val_loss;
+    entry.tokens_per_second = newest.speed;
+    let measured = newest.peak.as_ref().and_then(peak);
+    entry.peak_bytes = measured.map(|(bytes, _)| bytes);
+    entry.peak_source = measured.map(|(_, source)| source);
+    entry
+}
+
+fn header(run: &RunDir) -> Option<Box<Header>> {
+    let line = last::first_line(&run.events()).ok()??;
+    match tail::parse(&line) {
+        tail::Line::Event(Event::Header(header)) => Some(header),
+        _ => None,
+    }
+}
+
+fn blank(run: &RunDir, config: Option<&Config>) -> RunEntry {
+    let meta = run.meta();
+    let problem = meta.as_ref().err().map(ToString::to_string);
+    let meta = meta.unwrap_or_default();
+    RunEntry {
+        run: run.id().to_owned(),
+        name: if problem.is_some() { run.name() } else { meta.name },
+        state: State::Queued,
+        reason: None,
+        started: meta.created,
+        preset: config.and_then(|config| config.model.preset.clone()),
+        device: None,
+        optimizer: config.map(|config| config.optimizer.name.to_string()),
+        micro_batch: config.map(|config| config.train.micro_batch),
+        accumulate: config.map(|config| config.train.accumulate),
+        seed: config.map(|config| config.train.seed),
+        update: 0,
+        total_updates: None,
+        tokens: 0,
+        final_train_loss: None,
+        final_val_loss: None,
+        best_val_loss: None,
+        tokens_per_second: None,
+        peak_bytes: None,
+        peak_source: None,
+        problem,
+        path: run.path().to_owned(),
+    }
+}
+
+/// What the newest lines say, read backwards.
+#[derive(Debug, Default)]
+struct Newest {
+    update: Option<u64>,
+    tokens: u64,
+    has_update: bool,
+    train_loss: Option<f64>,
+    speed: Option<f64>,
+    has_validation: bool,
+    val_loss: Option<f64>,
+    paused: Option<bool>,
+    updates_without_command: u32,
+    peak: Option<Measured>,
+    /// Older lines of updates after this one were dropped by a resumption.
+    limit: Option<u64>,
+}
+
+impl Newest {
+    fn of(header: &Option<Box<Header>>) -> Self {
+        // A run that never validates on the way has nothing to look for.
+        let validates = header.as_ref().is_some_and(|header| {
+            header.config.train.validate_every > 0 && header.config.data.validation_fraction > 0.0
+        });
+        Self { has_validation: !validates, ..Self::default() }
+    }
+
+    fn take(&mut self, line: &[u8]) -> ControlFlow<()> {
+        let tail::Line::Event(event) = tail::parse(line) else { return ControlFlow::Continue(()) };
+        let counts = |update: u64| self.limit.is_none_or(|limit| update <= limit);
+        match event {
+            Event::Update(update) if counts(update.update) => {
+                self.updates_without_command += 1;
+                if self.updates_without_command >= FREE_UPDATES {
+                    self.paused.get_or_insert(false);
+                }
+                if !self.has_update {
+                    self.has_update = true;
+                    self.update = self.update.max(Some(update.update));
+                    self.tokens = update.tokens;
+                    self.speed = Some(update.tokens_per_second);
+                }
+                if self.train_loss.is_none() && !update.skipped {
+                    self.train_loss = Some(update.loss);
+                }
+                // Validations come once every so many updates: the first one has nothing before it.
+                if update.update == 1 {
+                    self.has_validation = true;
+                }
+            }
+            Event::Validation(validation) if counts(validation.update) && self.val_loss.is_none() => {
+                self.val_loss = Some(validation.loss);
+                self.has_validation = true;
+            }
+            Event::Host(host) if self.peak.is_none() && counts(host.update) => {
+                // The newest reading: the allocator keeps its own peak, the others are as they are now.
+                self.peak = host
+                    .allocator_peak
+                    .map(|peak| Measured { peak_allocator_bytes: Some(peak), ..Measured::default() });
+            }
+            Event::Command(command) if command.outcome == "applied" => {
+                self.updates_without_command = 0;
+                match &*command.name {
+                    "pause" | "step" | "step_micro_batch" => self.paused.get_or_insert(true),
+                    "resume" => self.paused.get_or_insert(false),
+                    _ => &mut false,
+                };
+            }
+            Event::Resumed { from_update } => {
+                self.paused.get_or_insert(false);
+                self.update = self.update.or(Some(from_update));
+                self.limit = Some(self.limit.map_or(from_update, |limit| limit.min(from_update)));
+            }
+            Event::Header(_) => return ControlFlow::Break(()),
+            _ => {}
+        }
+        if self.has_update && self.has_validation && self.train_loss.is_some() && self.paused.is_some() {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        protocol::{CommandRecord, Host},
+        run::{
+            EventWriter, Record, RunLock, sample,
+            summary::{Finish, build},
+        },
+    };
+
+    fn home(run: &RunDir) -> Home {
+        Home::at(run.path().parent().unwrap().parent().unwrap())
+    }
+
+    fn command(name: &str, update: u64) -> Event {
+        Event::Command(CommandRecord {
+            id: 1,
+            name: name.into(),
+            outcome: "applied".into(),
+            update,
+            time: 1.0,
+            value: None,
+            why: None,
+        })
+    }
+
+    fn end(run: &RunDir, reason: Reason) -> Event {
+        let record = Record::read(run).unwrap();
+        let finish = Finish { reason, ..Finish::so_far(&record) };
+        let summary = build(&record, finish).unwrap();
+        Event::RunEnded(Box::new(RunEnded { reason, message: None, summary }))
+    }
+
+    #[test]
+    fn a_run_is_listed_from_queued_to_its_end_and_when_it_goes_on() {
+        let (_folder, run) = sample::run_with("all", &["optimizer.name=adafactor", "train.accumulate=4"]);
+        let home = home(&run);
+        let mut lister = Lister::default();
+        let mut entry = || {
+            let listed = lister.list(&home).unwrap().remove(0);
+            assert_eq!(listed, list(&home).unwrap().remove(0), "a second look tells the same");
+            listed
+        };
+        let queued = entry();
+        assert_eq!((queued.state, queued.update, queued.total_updates), (State::Queued, 0, Some(600)));
+        assert_eq!((queued.optimizer.as_deref(), queued.accumulate), (Some("adafactor"), Some(4)));
+
+        let lock = RunLock::acquire(&run).unwrap();
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        assert_eq!((entry().state, entry().device.as_deref()), (State::Live, Some("flex")));
+        for event in [sample::update(49, 3.0), sample::validation(49, 3.2), sample::update(50, 2.9)] {
+            writer.append(&event).unwrap();
+        }
+        let live = entry();
+        assert_eq!((live.state, live.update, live.tokens), (State::Live, 50, 25_600));
+        assert_eq!((live.final_train_loss, live.final_val_loss), (Some(2.9), Some(3.2)));
+        drop(lock);
+        assert_eq!(entry().state, State::Crashed);
+
+        writer.append(&end(&run, Reason::Finished)).unwrap();
+        let done = entry();
+        assert_eq!((done.state, done.update, done.final_val_loss), (State::Done, 50, Some(3.2)));
+
+        let _lock = RunLock::acquire(&run).unwrap();
+        writer.append(&Event::Resumed { from_update: 49 }).unwrap();
+        let resumed = entry();
+        assert_eq!((resumed.state, resumed.update, resumed.reason), (State::Live, 49, None));
+        assert_eq!(resumed.final_train_loss, Some(3.0), "update 50 was dropped");
+    }
+
+    #[test]
+    fn paused_is_known_however_long_ago_it_was_asked_for() {
+        let (_folder, run) = sample::run("paused");
+        let _lock = RunLock::acquire(&run).unwrap();
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        let state = || list(&home(&run)).unwrap()[0].state;
+        for update in 1..=5 {
+            writer.append(&sample::update(update, 3.0)).unwrap();
+        }
+        writer.append(&command("pause", 5)).unwrap();
+        for time in 0..5000 {
+            let host = Host { update: 5, time: f64::from(time), ..Host::default() };
+            writer.append(&Event::Host(host)).unwrap();
+        }
+        assert_eq!(state(), State::Paused);
+        writer.append(&sample::update(6, 3.0)).unwrap();
+        writer.append(&command("step", 6)).unwrap();
+        assert_eq!(state(), State::Paused, "a step does not end the pause");
+        writer.append(&command("resume", 6)).unwrap();
+        assert_eq!(state(), State::Live);
+    }
+
+    #[test]
+    fn a_run_that_cannot_be_read_is_listed_with_its_problem() {
+        let (_folder, run) = sample::run("broken");
+        fs::write(run.run_toml(), "model = 3").unwrap();
+        fs::write(run.meta_json(), "{").unwrap();
+        let listed = list(&home(&run)).unwrap().remove(0);
+        assert_eq!((listed.state, listed.optimizer), (State::Queued, None));
+        assert!(listed.problem.unwrap().contains("run.toml"));
+    }
+
+    #[test]
+    fn ended_runs_are_read_from_their_last_line_alone() {
+        let (_folder, run) = sample::run("speed");
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        writer.append(&sample::update(1, 3.0)).unwrap();
+        let end = end(&run, Reason::Stopped);
+        let mut text = fs::read(run.events()).unwrap();
+        text.extend(vec![b'?'; 1 << 20]);
+        text.push(b'\n');
+        fs::write(run.events(), text).unwrap();
+        EventWriter::reopen(&run).unwrap().append(&end).unwrap();
+        let listed = list(&home(&run)).unwrap().remove(0);
+        assert_eq!((listed.state, listed.update, listed.problem), (State::Stopped, 1, None));
+    }
+}

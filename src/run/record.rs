@@ -1,0 +1,355 @@
+//! What a run's events add up to: enough for pages, lists and comparisons, not the curves.
+
+use std::{collections::BTreeMap, io};
+
+use super::{RunDir, RunError, Tail};
+use crate::protocol::{
+    Alert, CheckpointWritten, CommandRecord, Event, Header, Host, RunEnded, StateReport, Update, Window,
+};
+
+/// The fold of a run's events.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Record {
+    pub header: Option<Box<Header>>,
+    /// What depends on the updates made, and goes back with a resumed run.
+    pub totals: Totals,
+    /// Every validation, oldest first.
+    pub validations: Vec<ValidationPoint>,
+    pub alerts: Vec<Alert>,
+    pub commands: Vec<CommandRecord>,
+    pub checkpoints: Vec<CheckpointWritten>,
+    /// The window being filled, if the worker said so since the last update.
+    pub window: Option<Window>,
+    /// The newest statistics of the optimizer's state.
+    pub state: Option<StateReport>,
+    pub ended: Option<Box<RunEnded>>,
+    pub paused: bool,
+    /// The update of each resumption, oldest first.
+    pub resumed: Vec<u64>,
+    /// Lines of the record that could not be read.
+    pub skipped_lines: u64,
+    /// New lows of the training loss, so that the best one is known after going back, too.
+    lows: Vec<(u64, f64)>,
+    /// Updates that were skipped because something was not finite.
+    not_finite: Vec<u64>,
+    /// The totals at each checkpoint, for a run that goes back to it.
+    marks: BTreeMap<u64, Totals>,
+}
+
+/// Counts and readings at one moment.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Totals {
+    /// The newest update event.
+    pub last: Option<Update>,
+    /// Loss of the newest update that was not skipped.
+    pub train_loss: Option<f64>,
+    /// Seconds since the start, pauses included, at the newest event.
+    pub time: f64,
+    /// Seconds that the updates took, by their own tokens and speeds.
+    pub training_seconds: f64,
+    pub host: Option<Host>,
+    pub peaks: Peaks,
+}
+
+/// Loss on the held-out text, and how much had been trained by then.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ValidationPoint {
+    pub update: u64,
+    pub time: f64,
+    /// Target tokens trained so far, as of the newest update event.
+    pub tokens: u64,
+    pub loss: f64,
+}
+
+/// The largest readings, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Peaks {
+    pub allocator: Option<u64>,
+    pub host_rss: Option<u64>,
+    pub gpu_device: Option<u64>,
+    pub gpu_process: Option<u64>,
+}
+
+impl Peaks {
+    /// Takes one reading into account.
+    pub fn apply(&mut self, host: &Host) {
+        self.allocator = self.allocator.max(host.allocator_peak).max(host.allocator);
+        self.host_rss = self.host_rss.max(host.host_rss);
+        self.gpu_device = self.gpu_device.max(host.gpu_device_used);
+        self.gpu_process = self.gpu_process.max(host.gpu_process_used);
+    }
+}
+
+impl Record {
+    /// Reads the whole record of a run.
+    ///
+    /// # Errors
+    /// `events.jsonl` exists and cannot be read.
+    pub fn read(run: &RunDir) -> Result<Self, RunError> {
+        Self::read_with(run, |_| {})
+    }
+
+    /// The same, showing every event to `look` on the way.
+    ///
+    /// # Errors
+    /// `events.jsonl` exists and cannot be read.
+    pub fn read_with(run: &RunDir, mut look: impl FnMut(&Event)) -> Result<Self, RunError> {
+        let (mut record, mut tail) = (Self::default(), Tail::open(run));
+        let read: io::Result<bool> = tail.each(u64::MAX, |event| {
+            look(&event);
+            record.take(event);
+        });
+        read.map_err(RunError::io("cannot read", &run.events()))?;
+        record.skipped_lines = tail.skipped();
+        Ok(record)
+    }
+
+    /// Takes one more event into account.
+    pub fn apply(&mut self, event: &Event) {
+        self.take(event.clone());
+    }
+
+    /// The same without copying it.
+    pub fn take(&mut self, event: Event) {
+        match event {
+            Event::Header(header) => {
+                // The first line counts: a run's configuration never changes.
+                self.header.get_or_insert(header);
+            }
+            Event::Update(update) => self.update(update),
+            Event::Window(window) => self.window = Some(window),
+            Event::Validation(validation) => {
+                self.totals.time = validation.time;
+                self.validations.push(ValidationPoint {
+                    update: validation.update,
+                    time: validation.time,
+                    tokens: self.tokens(),
+                    loss: validation.loss,
+                });
+            }
+            Event::Host(host) => {
+                self.totals.time = host.time;
+                self.totals.peaks.apply(&host);
+                self.totals.host = Some(host);
+            }
+            Event::Alert(alert) => self.alerts.push(alert),
+            Event::State(report) => self.state = Some(report),
+            Event::Checkpoint(checkpoint) => {
+                self.totals.time = checkpoint.time;
+                self.marks.insert(checkpoint.update, self.totals.clone());
+                self.checkpoints.push(checkpoint);
+            }
+            Event::Resumed { from_update } => self.go_back(from_update),
+            Event::Command(command) => self.command(command),
+            Event::RunEnded(ended) => {
+                self.window = None;
+                self.paused = false;
+                self.ended = Some(ended);
+            }
+        }
+    }
+
+    fn update(&mut self, update: Update) {
+        self.window = None;
+        let tokens = update.tokens.saturating_sub(self.tokens());
+        if update.tokens_per_second.is_finite() && update.tokens_per_second > 0.0 {
+            self.totals.training_seconds += tokens as f64 / update.tokens_per_second;
+        }
+        if update.skipped {
+            self.not_finite.push(update.update);
+        } else if update.loss.is_finite() {
+            self.totals.train_loss = Some(update.loss);
+            if self.lows.last().is_none_or(|&(_, low)| update.loss < low) {
+                self.lows.push((update.update, update.loss));
+            }
+        }
+        self.totals.time = update.time;
+        self.totals.last = Some(update);
+    }
+
+    fn command(&mut self, command: CommandRecord) {
+        if command.outcome == "applied" {
+            match &*command.name {
+                "pause" => self.paused = true,
+                "resume" => self.paused = false,
+                _ => {}
+            }
+        }
+        self.totals.time = command.time;
+        self.commands.push(command);
+    }
+
+    /// Drops what belongs to updates after this one.
+    fn go_back(&mut self, update: u64) {
+        self.marks.retain(|&at, _| at <= update);
+        self.totals = self.marks.last_key_value().map(|(_, totals)| totals.clone()).unwrap_or_default();
+        self.validations.retain(|point| point.update <= update);
+        self.alerts.retain(|alert| alert.update <= update);
+        self.commands.retain(|command| command.update <= update);
+        self.checkpoints.retain(|checkpoint| checkpoint.update <= update);
+        self.lows.retain(|&(at, _)| at <= update);
+        self.not_finite.retain(|&at| at <= update);
+        self.state = self.state.take().filter(|report| report.update <= update);
+        self.window = None;
+        self.ended = None;
+        self.paused = false;
+        self.resumed.push(update);
+    }
+
+    /// Updates made, as of the newest event.
+    pub fn updates(&self) -> u64 {
+        let told = self.totals.last.as_ref().map_or(0, |update| update.update);
+        let stored = self.checkpoints.last().map_or(0, |checkpoint| checkpoint.update);
+        self.ended.as_ref().map_or_else(|| told.max(stored), |ended| ended.summary.updates)
+    }
+
+    /// Target tokens trained, as of the newest update event.
+    pub fn tokens(&self) -> u64 {
+        self.totals.last.as_ref().map_or(0, |update| update.tokens)
+    }
+
+    /// Updates that were skipped because something was not finite.
+    pub fn skipped_updates(&self) -> u64 {
+        self.not_finite.len() as u64
+    }
+
+    /// Loss of the newest update that was not skipped, in nats.
+    pub const fn final_train_loss(&self) -> Option<f64> {
+        self.totals.train_loss
+    }
+
+    /// The lowest training loss of any update.
+    pub fn best_train_loss(&self) -> Option<f64> {
+        self.lows.last().map(|&(_, loss)| loss)
+    }
+
+    /// The newest validation loss.
+    pub fn final_val_loss(&self) -> Option<f64> {
+        self.validations.last().map(|point| point.loss)
+    }
+
+    /// The lowest validation loss.
+    pub fn best_val_loss(&self) -> Option<f64> {
+        self.validations.iter().map(|point| point.loss).filter(|loss| !loss.is_nan()).min_by(f64::total_cmp)
+    }
+
+    /// Tokens over the time the updates took, so that pauses and validations do not count.
+    pub fn tokens_per_second(&self) -> Option<f64> {
+        let seconds = self.totals.training_seconds;
+        (seconds > 0.0).then(|| self.tokens() as f64 / seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        protocol::Level,
+        run::sample::{self, update, validation},
+    };
+
+    fn fold(events: &[Event]) -> Record {
+        let mut record = Record::default();
+        events.iter().for_each(|event| record.apply(event));
+        record
+    }
+
+    fn checkpoint(update: u64) -> Event {
+        Event::Checkpoint(CheckpointWritten {
+            update,
+            time: update as f64 / 2.0,
+            path: format!("checkpoints/{update:08}"),
+            bytes: 10,
+        })
+    }
+
+    fn host(update: u64, peak: u64) -> Event {
+        Event::Host(Host {
+            update,
+            time: update as f64,
+            allocator: Some(peak / 2),
+            allocator_peak: Some(peak),
+            ..Host::default()
+        })
+    }
+
+    #[test]
+    fn figures_are_those_of_the_events() {
+        let record = fold(&[
+            update(1, 5.0),
+            host(1, 100),
+            update(2, 3.0),
+            validation(2, 3.5),
+            update(3, 4.0),
+            host(3, 80),
+            validation(3, 3.6),
+        ]);
+        assert_eq!((record.updates(), record.tokens(), record.skipped_updates()), (3, 1536, 0));
+        assert_eq!((record.final_train_loss(), record.best_train_loss()), (Some(4.0), Some(3.0)));
+        assert_eq!((record.final_val_loss(), record.best_val_loss()), (Some(3.6), Some(3.5)));
+        assert_eq!(record.totals.peaks.allocator, Some(100));
+        assert_eq!(record.tokens_per_second(), Some(1024.0));
+        assert_eq!(record.validations[0].tokens, 1024);
+    }
+
+    #[test]
+    fn a_skipped_update_is_counted_and_its_loss_is_not_used() {
+        let Event::Update(mut bad) = update(2, f64::NAN) else { unreachable!() };
+        bad.skipped = true;
+        let record = fold(&[update(1, 5.0), Event::Update(bad)]);
+        assert_eq!(record.skipped_updates(), 1);
+        assert_eq!((record.final_train_loss(), record.best_train_loss()), (Some(5.0), Some(5.0)));
+    }
+
+    #[test]
+    fn a_resumed_run_is_what_it_would_be_without_the_updates_it_dropped() {
+        let start = [update(1, 5.0), host(1, 100), update(2, 4.0), validation(2, 4.1), checkpoint(2)];
+        let alert = Alert { update: 3, time: 1.0, level: Level::Error, message: "lost".into() };
+        let lost = [update(3, 1.0), host(3, 900), validation(3, 0.5), Event::Alert(alert), checkpoint(4)];
+        let after = [update(3, 3.0), validation(3, 3.1)];
+        let resumed = [Event::Resumed { from_update: 2 }];
+        let mut told = fold(&[&start[..], &lost, &resumed, &after].concat());
+        assert_eq!(told.resumed, [2]);
+        told.resumed.clear();
+        assert_eq!(told, fold(&[&start[..], &after].concat()));
+    }
+
+    #[test]
+    fn a_run_that_resumes_without_a_checkpoint_starts_over() {
+        let record = fold(&[update(1, 5.0), host(1, 9), Event::Resumed { from_update: 0 }]);
+        assert_eq!((record.updates(), record.best_train_loss()), (0, None));
+        assert_eq!(record.totals, Totals::default());
+    }
+
+    #[test]
+    fn pause_and_resume_are_known_from_the_commands_that_were_applied() {
+        let command = |name: &str, outcome: &str| {
+            Event::Command(CommandRecord {
+                id: 1,
+                name: name.into(),
+                outcome: outcome.into(),
+                update: 1,
+                time: 1.0,
+                value: None,
+                why: None,
+            })
+        };
+        assert!(fold(&[command("pause", "applied"), command("step", "applied")]).paused);
+        assert!(!fold(&[command("pause", "rejected")]).paused);
+        assert!(!fold(&[command("pause", "applied"), command("resume", "applied")]).paused);
+    }
+
+    #[test]
+    fn a_record_is_read_from_its_folder_with_its_bad_lines_counted() {
+        let (_folder, run) = sample::run("record");
+        assert_eq!(Record::read(&run).unwrap(), Record::default());
+        let mut writer = crate::run::EventWriter::create(&run, &sample::header(&run)).unwrap();
+        writer.append(&update(1, 5.0)).unwrap();
+        let mut text = std::fs::read_to_string(run.events()).unwrap();
+        text += "garbage\n{\"torn";
+        std::fs::write(run.events(), text).unwrap();
+        let mut seen = 0;
+        let record = Record::read_with(&run, |_| seen += 1).unwrap();
+        assert_eq!((seen, record.skipped_lines, record.updates()), (2, 1, 1));
+    }
+}

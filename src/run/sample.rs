@@ -1,0 +1,66 @@
+//! Runs, headers and events made up for tests.
+
+use std::collections::BTreeMap;
+
+use super::{Home, RunDir};
+use crate::{
+    config::Layers,
+    ledger,
+    protocol::{DataReport, Event, Header, SCHEMA, Update, Validation},
+};
+
+/// A new run in a folder of its own, with these settings.
+pub(crate) fn run_with(name: &str, set: &[&str]) -> (tempfile::TempDir, RunDir) {
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let resolved = Layers::new().with_assignments(set).unwrap().resolve().unwrap();
+    let run = RunDir::create(&Home::at(folder.path()), name, &resolved).unwrap();
+    (folder, run)
+}
+
+/// A new run of the demo.
+pub(crate) fn run(name: &str) -> (tempfile::TempDir, RunDir) {
+    run_with(name, &[])
+}
+
+/// The header that a worker would write for the run.
+pub(crate) fn header(run: &RunDir) -> Header {
+    let config = run.config().unwrap();
+    let meta = run.meta().unwrap();
+    Header {
+        schema: SCHEMA,
+        run: run.id().to_owned(),
+        name: meta.name,
+        started: meta.created,
+        explicit: meta.explicit,
+        device: "flex".into(),
+        threads: 2,
+        version: "0.1.0".into(),
+        git: None,
+        hardware: BTreeMap::from([("cpu".into(), "a processor".into())]),
+        total_updates: config.train.max_updates.unwrap_or(100),
+        data: DataReport { source: "stories".into(), documents: 3, ..DataReport::default() },
+        ledger: ledger::ledger(&config),
+        notes: Vec::new(),
+        config,
+    }
+}
+
+/// An update of 512 tokens that took half a second.
+pub(crate) fn update(update: u64, loss: f64) -> Event {
+    Event::Update(Update {
+        update,
+        time: update as f64 / 2.0,
+        tokens: 512 * update,
+        micro_batches: 1,
+        loss,
+        learning_rate: 1e-3,
+        grad_norm: 0.5,
+        tokens_per_second: 1024.0,
+        skipped: false,
+    })
+}
+
+/// A validation after that update.
+pub(crate) fn validation(update: u64, loss: f64) -> Event {
+    Event::Validation(Validation { update, time: update as f64 / 2.0, loss, tokens: 4096 })
+}

@@ -1,0 +1,118 @@
+//! How a run stands: queued, live, ended, or crashed.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{RunDir, last, lock};
+use crate::protocol::Reason;
+
+/// The state of a run, as lists show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Made, but no worker has taken it yet.
+    Queued,
+    Live,
+    Paused,
+    /// Ran to its end.
+    Done,
+    Stopped,
+    /// Ended with an error that the worker recorded.
+    Failed,
+    /// The worker is gone and recorded no end.
+    Crashed,
+}
+
+impl State {
+    /// The word in tables and JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Live => "live",
+            Self::Paused => "paused",
+            Self::Done => "done",
+            Self::Stopped => "stopped",
+            Self::Failed => "failed",
+            Self::Crashed => "crashed",
+        }
+    }
+
+    /// Whether a worker trains the run now.
+    pub const fn is_live(self) -> bool {
+        matches!(self, Self::Live | Self::Paused)
+    }
+
+    /// The state of a run that ended for this reason.
+    pub const fn ended(reason: Reason) -> Self {
+        match reason {
+            Reason::Finished | Reason::DataEnded => Self::Done,
+            Reason::Stopped => Self::Stopped,
+            Reason::NotFinite | Reason::OutOfMemory | Reason::Failed => Self::Failed,
+        }
+    }
+
+    /// The state of a run whose record says so much.
+    pub fn of(run: &RunDir, ended: Option<Reason>, paused: bool) -> Self {
+        match ended {
+            Some(reason) => Self::ended(reason),
+            None if lock::is_live(run) => {
+                if paused {
+                    Self::Paused
+                } else {
+                    Self::Live
+                }
+            }
+            None if lock::was_started(run) || run.events().exists() => Self::Crashed,
+            None => Self::Queued,
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What is known about why a worker died without recording it: one sentence, and the end of its log.
+pub fn crash_report(run: &RunDir, lines: usize) -> (String, Vec<String>) {
+    let log = last::log_tail(&run.worker_log(), lines);
+    let told = match log.last() {
+        Some(_) => "the worker is gone and recorded no end; the last it said is below".to_owned(),
+        None => "the worker is gone, recorded no end and said nothing: it was killed, or the machine stopped"
+            .to_owned(),
+    };
+    (told, log)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{EventWriter, RunLock, sample};
+
+    #[test]
+    fn a_run_is_queued_live_paused_crashed_or_as_it_ended() {
+        let (_folder, run) = sample::run("standing");
+        assert_eq!(State::of(&run, None, false), State::Queued);
+        let lock = RunLock::acquire(&run).unwrap();
+        assert_eq!(State::of(&run, None, false), State::Live);
+        assert_eq!(State::of(&run, None, true), State::Paused);
+        drop(lock);
+        assert_eq!(State::of(&run, None, true), State::Crashed);
+        assert_eq!(State::of(&run, Some(Reason::NotFinite), false), State::Failed);
+        assert_eq!(State::of(&run, Some(Reason::DataEnded), false), State::Done);
+    }
+
+    #[test]
+    fn a_crash_is_told_with_the_end_of_the_log() {
+        let (_folder, run) = sample::run("crash");
+        EventWriter::create(&run, &sample::header(&run)).unwrap();
+        let (told, log) = crash_report(&run, 3);
+        assert!(told.contains("said nothing") && log.is_empty(), "{told}");
+        std::fs::write(run.worker_log(), "one\ntwo\n\nthree\u{1b}[2J\nmemory allocation failed").unwrap();
+        let (told, log) = crash_report(&run, 3);
+        assert!(told.contains("below"), "{told}");
+        assert_eq!(log, ["two", "three [2J", "memory allocation failed"]);
+    }
+}

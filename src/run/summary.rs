@@ -1,0 +1,240 @@
+//! The summary of a run from its record.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Record, RunDir, RunError, standing, standing::State};
+use crate::{
+    config::{Config, Layers, presets},
+    protocol::{Alert, Level, Reason, SCHEMA, Summary, summary::Measured},
+};
+
+/// Lines of `worker.log` that a crashed run shows.
+const LOG_LINES: usize = 12;
+
+/// What the record does not say, or says less exactly than the worker knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finish {
+    pub reason: Reason,
+    pub updates: u64,
+    /// Target tokens trained.
+    pub tokens: u64,
+    /// Seconds since the start, pauses included.
+    pub wall_seconds: f64,
+    /// Tokens over the time spent training.
+    pub tokens_per_second: Option<f64>,
+    pub measured: Measured,
+}
+
+impl Finish {
+    /// As far as the record tells, for a run whose worker has not summed it up.
+    pub fn so_far(record: &Record) -> Self {
+        let peaks = record.totals.peaks;
+        let ledger = record.header.as_ref().map(|header| header.ledger.clone()).unwrap_or_default();
+        Self {
+            reason: Reason::Stopped,
+            updates: record.updates(),
+            tokens: record.tokens(),
+            wall_seconds: record.totals.time,
+            tokens_per_second: record.tokens_per_second(),
+            measured: Measured {
+                parameter_bytes: ledger.parameter_bytes,
+                state_elements: ledger.state_elements,
+                state_bytes: ledger.state_bytes,
+                peak_allocator_bytes: peaks.allocator,
+                peak_host_rss: peaks.host_rss,
+                peak_gpu_device_bytes: peaks.gpu_device,
+                peak_gpu_process_bytes: peaks.gpu_process,
+                peak_source: "readings so far; parameters and state by the ledger".into(),
+            },
+        }
+    }
+}
+
+/// The summary of a run with this record; nothing when the record has no header yet.
+pub fn build(record: &Record, finish: Finish) -> Option<Summary> {
+    let header = record.header.as_ref()?;
+    Some(Summary {
+        schema: SCHEMA,
+        run: header.run.clone(),
+        name: header.name.clone(),
+        reason: finish.reason,
+        started: header.started.clone(),
+        version: header.version.clone(),
+        git: header.git.clone(),
+        device: header.device.clone(),
+        threads: header.threads,
+        hardware: header.hardware.clone(),
+        differences_from_default: differences_from_default(&header.config),
+        seed: header.config.train.seed,
+        config: header.config.clone(),
+        data: header.data.clone(),
+        updates: finish.updates,
+        skipped_updates: record.skipped_updates(),
+        tokens: finish.tokens,
+        wall_seconds: finish.wall_seconds,
+        final_train_loss: record.final_train_loss(),
+        best_train_loss: record.best_train_loss(),
+        final_val_loss: record.final_val_loss(),
+        best_val_loss: record.best_val_loss(),
+        tokens_per_second: finish.tokens_per_second,
+        ledger: header.ledger.clone(),
+        measured: finish.measured,
+        interventions: record.commands.clone(),
+        warnings: warnings(record),
+        show_command: format!("tui-train show {}", header.run),
+    })
+}
+
+fn warnings(record: &Record) -> Vec<Alert> {
+    record.alerts.iter().filter(|alert| alert.level != Level::Info).cloned().collect()
+}
+
+/// The settings that are not what the preset gives, and the preset if it is not the demo: set by hand on top of the
+/// defaults they make this configuration.
+pub fn differences_from_default(config: &Config) -> BTreeMap<String, String> {
+    let preset = config.model.preset.as_deref().unwrap_or(presets::DEMO);
+    let base = Layers::new()
+        .with_assignment(&format!("model.preset={preset}"))
+        .and_then(|layers| layers.resolve())
+        .or_else(|_| Layers::new().resolve());
+    // The demo resolves: without a base there would be no program to run.
+    let Ok(base) = base else { return BTreeMap::new() };
+    let mut all: BTreeMap<String, String> =
+        config.differences(&base.config).into_iter().map(|(key, ours, _)| (key.to_owned(), ours)).collect();
+    if preset != presets::DEMO {
+        all.insert("model.preset".to_owned(), preset.to_owned());
+    }
+    all
+}
+
+/// A run as it stands: its summary, final or so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    pub state: State,
+    /// `summary.reason` means nothing unless the run has ended.
+    pub summary: Summary,
+    pub record: Record,
+    /// What went wrong: the worker's sentence, or what is known of a crash.
+    pub problem: Option<String>,
+    /// The end of the worker's log, for a run that crashed.
+    pub log: Vec<String>,
+}
+
+impl Standing {
+    /// Reads a run.
+    ///
+    /// # Errors
+    /// The record cannot be read, or there is none yet because the run is queued or crashed before its first line.
+    pub fn read(run: &RunDir) -> Result<Self, RunError> {
+        let record = Record::read(run)?;
+        let state = State::of(run, record.ended.as_ref().map(|ended| ended.reason), record.paused);
+        let summary = match &record.ended {
+            Some(ended) => Some(ended.summary.clone()),
+            None => build(&record, Finish::so_far(&record)),
+        };
+        let Some(summary) = summary else { return Err(no_record(run, state)) };
+        let (mut problem, mut log) =
+            (record.ended.as_ref().and_then(|ended| ended.message.clone()), Vec::new());
+        if state == State::Crashed {
+            let (told, lines) = standing::crash_report(run, LOG_LINES);
+            (problem, log) = (Some(told), lines);
+        }
+        Ok(Self { state, summary, record, problem, log })
+    }
+
+    /// Whether the summary is final.
+    pub const fn has_ended(&self) -> bool {
+        self.record.ended.is_some()
+    }
+
+    /// The shape of `summary.json` with the state; the reason is `null` unless the run has ended.
+    ///
+    /// # Errors
+    /// None in practice: a summary has a JSON form.
+    pub fn json(&self) -> serde_json::Result<Value> {
+        let mut value = serde_json::to_value(&self.summary)?;
+        if let Some(map) = value.as_object_mut() {
+            map.insert("state".into(), serde_json::to_value(self.state)?);
+            if !self.has_ended() {
+                map.insert("reason".into(), Value::Null);
+            }
+            if let Some(problem) = &self.problem {
+                map.insert("problem".into(), problem.clone().into());
+            }
+            if !self.log.is_empty() {
+                map.insert("log".into(), self.log.clone().into());
+            }
+            if self.record.skipped_lines > 0 {
+                map.insert("unreadable_lines".into(), self.record.skipped_lines.into());
+            }
+        }
+        Ok(value)
+    }
+}
+
+/// Why there is nothing to show, with what the worker said last.
+fn no_record(run: &RunDir, state: State) -> RunError {
+    let problem = match state {
+        State::Queued => "the run is queued: no worker has started it yet".to_owned(),
+        State::Live | State::Paused => "the worker is still starting; try again in a moment".to_owned(),
+        _ => match standing::crash_report(run, LOG_LINES).1.pop() {
+            Some(line) => format!("the worker died before it recorded anything; the last it said: {line}"),
+            None => "the worker died before it recorded or said anything".to_owned(),
+        },
+    };
+    RunError::Damaged { path: run.path().to_owned(), problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        protocol::{Event, RunEnded},
+        run::{EventWriter, RunLock, sample},
+    };
+
+    #[test]
+    fn differences_reproduce_the_configuration() {
+        let set = ["model.preset=llama-tiny", "train.accumulate=4", "optimizer.name=sgd"];
+        let resolved = Layers::new().with_assignments(set).unwrap().resolve().unwrap();
+        let differences = differences_from_default(&resolved.config);
+        assert_eq!(differences.len(), 3, "{differences:?}");
+        let again = differences.iter().map(|(key, value)| format!("{key}={value}"));
+        assert_eq!(Layers::new().with_assignments(again).unwrap().resolve().unwrap().config, resolved.config);
+        assert!(differences_from_default(&Layers::new().resolve().unwrap().config).is_empty());
+    }
+
+    #[test]
+    fn a_run_stands_as_queued_live_crashed_or_ended() {
+        let (_folder, run) = sample::run("standing");
+        assert!(Standing::read(&run).unwrap_err().to_string().contains("queued"));
+        let lock = RunLock::acquire(&run).unwrap();
+        assert!(Standing::read(&run).unwrap_err().to_string().contains("still starting"));
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        writer.append(&sample::update(5, 2.0)).unwrap();
+        let live = Standing::read(&run).unwrap();
+        assert_eq!((live.state, live.summary.updates, live.summary.tokens), (State::Live, 5, 2560));
+        assert_eq!(live.json().unwrap()["reason"], Value::Null);
+        drop(lock);
+        std::fs::write(run.worker_log(), "Killed\n").unwrap();
+        let crashed = Standing::read(&run).unwrap();
+        assert_eq!((crashed.state, &crashed.log[..]), (State::Crashed, &["Killed".to_owned()][..]));
+        let json = crashed.json().unwrap();
+        assert_eq!((json["state"].as_str(), json["log"][0].as_str()), (Some("crashed"), Some("Killed")));
+        let ended = RunEnded { reason: Reason::Failed, message: Some("no".into()), summary: live.summary };
+        writer.append(&Event::RunEnded(Box::new(ended))).unwrap();
+        let ended = Standing::read(&run).unwrap();
+        assert_eq!((ended.state, ended.problem.as_deref()), (State::Failed, Some("no")));
+    }
+
+    #[test]
+    fn a_worker_that_died_before_its_first_line_is_told_with_its_last_words() {
+        let (_folder, run) = sample::run("early");
+        drop(RunLock::acquire(&run).unwrap());
+        std::fs::write(run.worker_log(), "corpus.txt is empty\n").unwrap();
+        let text = Standing::read(&run).unwrap_err().to_string();
+        assert!(text.contains("corpus.txt is empty"), "{text}");
+    }
+}

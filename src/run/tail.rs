@@ -1,0 +1,316 @@
+//! The reading end of `events.jsonl`: what is new since the last look, whether the run is live or long over.
+
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+
+use super::RunDir;
+use crate::protocol::Event;
+
+/// Bytes read at once.
+const BLOCK: usize = 256 * 1024;
+
+/// Types of events this version knows; others come from a newer one.
+const KNOWN: [&str; 11] = [
+    "header",
+    "update",
+    "window",
+    "validation",
+    "host",
+    "alert",
+    "state",
+    "checkpoint",
+    "resumed",
+    "command",
+    "run_ended",
+];
+
+/// Follows a run's record. A torn last line is kept for later; lines that cannot be read are counted.
+#[derive(Debug)]
+pub struct Tail {
+    path: PathBuf,
+    file: Option<File>,
+    /// End of the last complete line that was read.
+    offset: u64,
+    /// Length of the file at the last look.
+    seen: u64,
+    corrupt: u64,
+    unknown: u64,
+}
+
+/// What a line turned out to be.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Line {
+    /// Read whole.
+    Event(Event),
+    /// An event of a type that a newer version writes.
+    Unknown,
+    /// Not an event at all, such as a line that a dead worker left torn.
+    Corrupt,
+    /// Nothing but white space.
+    Empty,
+}
+
+impl Tail {
+    /// Starts at the beginning of the record. The file may not exist yet.
+    pub fn open(run: &RunDir) -> Self {
+        Self::at(&run.events())
+    }
+
+    /// The same for any file of events.
+    pub fn at(path: &Path) -> Self {
+        Self { path: path.to_owned(), file: None, offset: 0, seen: 0, corrupt: 0, unknown: 0 }
+    }
+
+    /// The events that were appended since the last call. Costs one look at the file's length when there are none.
+    ///
+    /// # Errors
+    /// The file cannot be read, or became shorter.
+    pub fn poll(&mut self) -> io::Result<Vec<Event>> {
+        let mut events = Vec::new();
+        self.each(u64::MAX, |event| events.push(event))?;
+        Ok(events)
+    }
+
+    /// Hands over new events one by one until about `most` bytes are read; returns whether there are more.
+    ///
+    /// # Errors
+    /// The file cannot be read, or became shorter.
+    pub fn each(&mut self, most: u64, mut take: impl FnMut(Event)) -> io::Result<bool> {
+        if self.file.is_none() {
+            match File::open(&self.path) {
+                Ok(file) => self.file = Some(file),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        let Some(file) = &self.file else { return Ok(false) };
+        let length = file.metadata()?.len();
+        if length == self.seen {
+            return Ok(false);
+        }
+        if length < self.offset {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("{} became shorter, but a record only grows", self.path.display()),
+            ));
+        }
+        let (mut buffer, mut filled, mut at) = (vec![0; BLOCK], 0, self.offset);
+        let (start, mut read_now) = (self.offset, 0);
+        // At least one whole line, so that every call that is asked again gets further.
+        while at < length && (read_now < most || self.offset == start) {
+            if filled == buffer.len() {
+                // A line longer than the buffer.
+                buffer.resize(2 * filled, 0);
+            }
+            let read = match file.read_at(&mut buffer[filled..], at) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let fresh = filled;
+            (filled, at, read_now) = (filled + read, at + read as u64, read_now + read as u64);
+            let Some(end) = buffer[fresh..filled].iter().rposition(|&byte| byte == b'\n') else { continue };
+            let end = fresh + end + 1;
+            for line in buffer[..end].split(|&byte| byte == b'\n') {
+                match parse(line) {
+                    Line::Event(event) => take(event),
+                    Line::Unknown => self.unknown += 1,
+                    Line::Corrupt => self.corrupt += 1,
+                    Line::Empty => {}
+                }
+            }
+            self.offset += end as u64;
+            buffer.copy_within(end..filled, 0);
+            filled -= end;
+        }
+        // What follows the last line break is read again when the file has grown.
+        let all = at >= length;
+        self.seen = if all { at } else { self.offset };
+        Ok(!all)
+    }
+
+    /// Lines that were passed over: corrupt ones, and events of types that only a newer version knows.
+    pub const fn skipped(&self) -> u64 {
+        self.corrupt + self.unknown
+    }
+
+    /// Of these, the lines that are no events at all.
+    pub const fn corrupt(&self) -> u64 {
+        self.corrupt
+    }
+
+    /// Of these, the events of unknown types.
+    pub const fn unknown(&self) -> u64 {
+        self.unknown
+    }
+
+    /// Bytes of the record read so far, complete lines only.
+    pub const fn position(&self) -> u64 {
+        self.offset
+    }
+}
+
+/// Reads one line without its line break.
+pub fn parse(line: &[u8]) -> Line {
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return Line::Empty;
+    }
+    // A type that stands first, as the writer puts it, is read without looking for it through the whole line.
+    let direct = match kind(line) {
+        Some("update") => serde_json::from_slice(line).map(Event::Update).ok(),
+        Some("host") => serde_json::from_slice(line).map(Event::Host).ok(),
+        Some("window") => serde_json::from_slice(line).map(Event::Window).ok(),
+        Some("validation") => serde_json::from_slice(line).map(Event::Validation).ok(),
+        Some("state") => serde_json::from_slice(line).map(Event::State).ok(),
+        _ => None,
+    };
+    if let Some(event) = direct {
+        return Line::Event(event);
+    }
+    #[derive(Deserialize)]
+    struct Typed {
+        r#type: String,
+    }
+    match serde_json::from_slice(line) {
+        Ok(event) => Line::Event(event),
+        Err(_) => match serde_json::from_slice::<Typed>(line) {
+            Ok(typed) if !KNOWN.contains(&&*typed.r#type) => Line::Unknown,
+            _ => Line::Corrupt,
+        },
+    }
+}
+
+/// The type of an event if it is written first.
+pub(super) fn kind(line: &[u8]) -> Option<&str> {
+    let rest = line.strip_prefix(br#"{"type":""#)?;
+    let end = rest.iter().position(|&byte| byte == b'"')?;
+    std::str::from_utf8(&rest[..end]).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::{
+        protocol::{Alert, Level},
+        run::{EventWriter, sample},
+    };
+
+    fn append(run: &RunDir, text: &str) {
+        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(run.events()).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_once() {
+        let (_folder, run) = sample::run("tail");
+        let mut tail = Tail::open(&run);
+        assert_eq!(tail.poll().unwrap(), [], "the worker has not started yet");
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        let events = [
+            sample::update(1, 2.5),
+            Event::Alert(Alert { update: 1, time: 0.5, level: Level::Warning, message: "hot\nöö".into() }),
+            sample::validation(1, f64::NAN),
+            Event::Resumed { from_update: 0 },
+        ];
+        for event in &events {
+            writer.append(event).unwrap();
+        }
+        let read = tail.poll().unwrap();
+        assert!(matches!(&read[0], Event::Header(header) if header.run == run.id()));
+        assert_eq!(read[1..3], events[..2]);
+        assert!(matches!(&read[3], Event::Validation(validation) if validation.loss.is_nan()));
+        assert_eq!(read[4], events[3]);
+        assert_eq!(tail.poll().unwrap(), []);
+        assert_eq!(tail.skipped(), 0);
+    }
+
+    #[test]
+    fn a_torn_last_line_waits_until_it_is_whole() {
+        let (_folder, run) = sample::run("torn");
+        let line = serde_json::to_string(&sample::update(7, 1.0)).unwrap();
+        let mut tail = Tail::open(&run);
+        append(&run, &line[..20]);
+        assert_eq!(tail.poll().unwrap(), []);
+        append(&run, &line[20..]);
+        assert_eq!(tail.poll().unwrap(), []);
+        append(&run, "\n");
+        assert_eq!(tail.poll().unwrap(), [sample::update(7, 1.0)]);
+        assert_eq!(tail.skipped(), 0);
+    }
+
+    #[test]
+    fn corrupt_lines_and_unknown_types_are_counted_apart() {
+        let (_folder, run) = sample::run("corrupt");
+        append(
+            &run,
+            "{\"type\":\"upd\n\n{\"type\":\"dream\",\"x\":1}\n{\"type\":\"update\",\"update\":\"x\"}\n[]\n",
+        );
+        append(&run, "{\"from_update\":3,\"type\":\"resumed\",\"new_field\":[1]}\n\u{fffd}\n");
+        let mut tail = Tail::open(&run);
+        assert_eq!(tail.poll().unwrap(), [Event::Resumed { from_update: 3 }]);
+        assert_eq!((tail.corrupt(), tail.unknown(), tail.skipped()), (4, 1, 5));
+    }
+
+    #[test]
+    fn a_writer_that_goes_on_ends_the_line_a_dead_one_left_torn() {
+        let (_folder, run) = sample::run("reopen");
+        assert!(EventWriter::reopen(&run).is_err(), "there is nothing to go on with");
+        append(&run, "{\"type\":\"hea");
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        writer.append(&sample::update(1, 3.0)).unwrap();
+        append(&run, "{\"type\":\"update\",\"upd");
+        assert!(EventWriter::create(&run, &sample::header(&run)).is_err(), "a record is never overwritten");
+        let mut writer = EventWriter::reopen(&run).unwrap();
+        writer.append(&Event::Resumed { from_update: 1 }).unwrap();
+        writer.append(&sample::update(2, 2.0)).unwrap();
+        let mut tail = Tail::open(&run);
+        let read = tail.poll().unwrap();
+        assert_eq!(
+            read[1..],
+            [sample::update(1, 3.0), Event::Resumed { from_update: 1 }, sample::update(2, 2.0)]
+        );
+        assert_eq!(tail.corrupt(), 1);
+    }
+
+    #[test]
+    fn large_records_come_in_pieces_and_lines_may_be_longer_than_a_piece() {
+        let (_folder, run) = sample::run("large");
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        let long = "x".repeat(3 * BLOCK);
+        writer
+            .append(&Event::Alert(Alert { update: 0, time: 0.0, level: Level::Info, message: long.clone() }))
+            .unwrap();
+        for update in 1..=5000 {
+            writer.append(&sample::update(update, 1.0)).unwrap();
+        }
+        let mut tail = Tail::open(&run);
+        let (mut events, mut calls) = (Vec::new(), 0);
+        while tail.each(1, |event| events.push(event)).unwrap() {
+            calls += 1;
+        }
+        assert!(calls > 2, "{calls}");
+        assert_eq!(events.len(), 5002);
+        assert!(matches!(&events[1], Event::Alert(alert) if alert.message == long));
+        assert_eq!(events[5001], sample::update(5000, 1.0));
+        assert_eq!(tail.position(), std::fs::metadata(run.events()).unwrap().len());
+    }
+
+    #[test]
+    fn a_record_that_shrinks_is_an_error_not_a_silence() {
+        let (_folder, run) = sample::run("shrink");
+        append(&run, "{\"type\":\"resumed\",\"from_update\":3}\n");
+        let mut tail = Tail::open(&run);
+        tail.poll().unwrap();
+        std::fs::write(run.events(), "").unwrap();
+        assert!(tail.poll().unwrap_err().to_string().contains("became shorter"));
+    }
+}
