@@ -1,0 +1,106 @@
+//! A thread that reads what is too slow to be read between two frames.
+
+use std::{
+    collections::BTreeMap,
+    sync::mpsc::{Sender, SyncSender, channel},
+};
+
+use crate::{
+    app::{
+        Msg,
+        run::RunView,
+        runs::{Curves, RunRow},
+    },
+    config::Config,
+    ledger,
+    run::{Home, RunDir, RunEntry, Tail, list::Lister},
+};
+
+/// Something to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Job {
+    Runs,
+    Curves { run: String },
+}
+
+/// The thread's handle; dropping it ends the thread once its queue is empty.
+#[derive(Debug)]
+pub struct Loader {
+    jobs: Sender<Job>,
+}
+
+impl Loader {
+    /// Starts the thread. Its messages carry number 0: they belong to no watched run.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn start(home: Home, messages: SyncSender<(u64, Msg)>) -> std::io::Result<Self> {
+        let (jobs, queue) = channel();
+        std::thread::Builder::new().name("load".into()).spawn(move || {
+            let mut reader = Reader { home, lister: Lister::default(), configs: BTreeMap::new() };
+            for job in queue {
+                if messages.send((0, reader.read(job))).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { jobs })
+    }
+
+    /// Queues something to read.
+    pub fn ask(&self, job: Job) {
+        // The thread ends only after this handle.
+        let _ = self.jobs.send(job);
+    }
+}
+
+struct Reader {
+    home: Home,
+    lister: Lister,
+    /// A run's configuration never changes: it is read once.
+    configs: BTreeMap<String, Option<Config>>,
+}
+
+impl Reader {
+    fn read(&mut self, job: Job) -> Msg {
+        match job {
+            Job::Runs => match self.lister.list(&self.home) {
+                Ok(entries) => Msg::Runs(entries.into_iter().map(|entry| self.row(entry)).collect()),
+                Err(error) => Msg::Failed(error.to_string()),
+            },
+            Job::Curves { run } => match self.curves(&run) {
+                Ok(curves) => Msg::Curves { run, curves },
+                Err(error) => Msg::Failed(error.to_string()),
+            },
+        }
+    }
+
+    fn row(&mut self, entry: RunEntry) -> RunRow {
+        let config = self
+            .configs
+            .entry(entry.run.clone())
+            .or_insert_with(|| RunDir::open(&entry.path).and_then(|run| run.config()).ok())
+            .clone();
+        RunRow {
+            id: entry.run,
+            name: entry.name,
+            state: entry.state.as_str().to_owned(),
+            update: entry.update,
+            total: entry.total_updates,
+            train_loss: entry.final_train_loss,
+            val_loss: entry.final_val_loss,
+            state_bytes: config.as_ref().map(|config| ledger::ledger(config).state_bytes),
+            config,
+            peak: entry.peak_bytes.zip(entry.peak_source.map(str::to_owned)),
+            tokens_per_second: entry.tokens_per_second,
+            problem: entry.problem,
+        }
+    }
+
+    fn curves(&self, id: &str) -> anyhow::Result<Curves> {
+        let run = RunDir::resolve(&self.home, id)?;
+        let mut view = RunView::default();
+        Tail::open(&run).each(u64::MAX, |event| view.apply(&event))?;
+        Ok(Curves { loss: view.loss, val: view.val })
+    }
+}
