@@ -11,12 +11,13 @@
 //! atomic           files and folders that are whole or absent
 //! record, summary  what the events add up to
 //! standing, list   queued, live, ended or crashed; all runs at a glance
-//! checkpoint       checkpoints on disk
+//! checkpoint       checkpoints on disk; checkpoint_view, tensors, strips: the optimizer's state in them
 //! text, table      figures and tables as text
 //! ```
 
 pub mod atomic;
 pub mod checkpoint;
+pub mod checkpoint_view;
 pub mod client;
 pub mod dir;
 pub mod error;
@@ -31,9 +32,11 @@ pub mod record;
 pub(crate) mod sample;
 pub mod socket;
 pub mod standing;
+pub mod strips;
 pub mod summary;
 pub mod table;
 pub mod tail;
+pub mod tensors;
 pub mod text;
 pub mod writer;
 
