@@ -247,6 +247,14 @@ impl RunView {
         self.ended = Some(Box::new(ended.clone()));
     }
 
+    /// Puts what is known about the worker's death into the journal.
+    pub fn crashed(&mut self, lines: Vec<String>) {
+        let update = self.done();
+        for line in lines {
+            self.log(update, self.time, Level::Error, line);
+        }
+    }
+
     fn log(&mut self, update: u64, time: f64, level: Level, text: String) {
         if self.journal.len() == JOURNAL {
             self.journal.pop_front();

@@ -2,25 +2,53 @@
 
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::mpsc::{Sender, SyncSender, channel},
 };
+
+use anyhow::Context;
 
 use crate::{
     app::{
         Msg,
         run::RunView,
-        runs::{Curves, RunRow},
+        runs::{Comparison, Curves, RunRow},
     },
     config::Config,
     ledger,
-    run::{Home, RunDir, RunEntry, Tail, list::Lister},
+    run::{
+        Home, RunDir, RunEntry, RunError, Tail, atomic,
+        checkpoint::latest_checkpoint,
+        checkpoint_view::CheckpointView,
+        compare,
+        export::{self, Format},
+        list::Lister,
+    },
 };
 
 /// Something to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Job {
     Runs,
-    Curves { run: String },
+    Curves {
+        run: String,
+    },
+    /// The optimizer's state in the run's last checkpoint.
+    State {
+        run: String,
+    },
+    Detail {
+        run: String,
+        tensor: String,
+        width: usize,
+    },
+    Compare {
+        runs: Vec<String>,
+    },
+    Export {
+        run: String,
+        format: String,
+    },
 }
 
 /// The thread's handle; dropping it ends the thread once its queue is empty.
@@ -72,7 +100,52 @@ impl Reader {
                 Ok(curves) => Msg::Curves { run, curves },
                 Err(error) => Msg::Failed(error.to_string()),
             },
+            Job::State { run } => {
+                let report = self.checkpoint(&run).and_then(|view| view.report(|_| true));
+                Msg::State { run, report: report.map_err(|error| error.to_string()) }
+            }
+            Job::Detail { run, tensor, width } => {
+                let detail = self.checkpoint(&run).and_then(|view| view.detail(&tensor, width));
+                Msg::Detail { run, detail: detail.map(Box::new).map_err(|error| error.to_string()) }
+            }
+            Job::Compare { runs } => Msg::Comparison(self.compare(runs).map_err(|error| error.to_string())),
+            Job::Export { run, format } => match self.export(&run, &format) {
+                Ok(path) => Msg::Done(format!("written: {}", path.display())),
+                Err(error) => Msg::Failed(format!("{error:#}")),
+            },
         }
+    }
+
+    fn checkpoint(&self, id: &str) -> Result<CheckpointView, RunError> {
+        let run = RunDir::resolve(&self.home, id)?;
+        let newest = latest_checkpoint(&run)?.ok_or_else(|| RunError::NoCheckpoint { run: id.to_owned() })?;
+        CheckpointView::open(&run, &newest)
+    }
+
+    fn compare(&self, ids: Vec<String>) -> Result<Comparison, RunError> {
+        let runs: Vec<RunDir> =
+            ids.iter().map(|id| RunDir::resolve(&self.home, id)).collect::<Result<_, _>>()?;
+        let compared = compare::compare(&runs)?;
+        Ok(Comparison {
+            runs: ids,
+            differences: compared.differences.into_iter().map(|one| (one.key, one.values)).collect(),
+            verdict: compared.verdict.text,
+        })
+    }
+
+    /// Writes the run in that format into its own folder and returns the file.
+    fn export(&self, id: &str, name: &str) -> anyhow::Result<PathBuf> {
+        let format = match name {
+            "json" => Format::Json,
+            "md" => Format::Markdown,
+            "csv" => Format::Csv,
+            other => anyhow::bail!("`{other}` is no format: json, md or csv"),
+        };
+        let run = RunDir::resolve(&self.home, id)?;
+        let path = run.path().join(format!("export.{name}"));
+        let bytes = export::render(&run, format)?;
+        atomic::write_file(&path, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(path)
     }
 
     fn row(&mut self, entry: RunEntry) -> RunRow {

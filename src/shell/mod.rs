@@ -81,7 +81,7 @@ fn reference(run: &RunDir) -> RunRef {
 
 /// Bytes of memory of this machine, if the operating system says.
 fn host_memory() -> Option<u64> {
-    let mut system = sysinfo::System::new();
+    let mut system = sysinfo::System::new().ok()?;
     system.refresh_memory();
     let limit = system.cgroup_limits().map(|limits| limits.total_memory).filter(|limit| *limit > 0);
     let total = Some(system.total_memory()).filter(|total| *total > 0);

@@ -6,7 +6,10 @@ use super::{Launch, Start};
 use crate::{
     app::{Msg, State, action::Screen, link::Control},
     run::{Tail, lock},
-    ui::{self, svg, theme::{Colours, Theme}},
+    ui::{
+        self, svg,
+        theme::{Colours, Theme},
+    },
 };
 
 /// The state once everything that is on disk now was read.

@@ -116,7 +116,13 @@ impl Prepared {
     }
 }
 
-fn header(run: &RunDir, meta: &Meta, config: &Config, prepared: &Result<Prepared, String>, gpu: &Gpu) -> Header {
+fn header(
+    run: &RunDir,
+    meta: &Meta,
+    config: &Config,
+    prepared: &Result<Prepared, String>,
+    gpu: &Gpu,
+) -> Header {
     let device = devices::open(&config.train.device);
     let (total_updates, data) = prepared.as_ref().map_or_else(
         |_| (config.train.max_updates.unwrap_or(0), DataReport::default()),

@@ -35,7 +35,7 @@ fn or_dash<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
 }
 
 /// Columns after mark and name, in the order in which room is given to them.
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 9] = [
     Column { name: "state", width: 8, left: true, text: |run| run.state.clone() },
     Column {
         name: "optimizer",
@@ -75,7 +75,6 @@ const COLUMNS: [Column; 10] = [
         left: false,
         text: |run| or_dash(run.peak.as_ref(), |(bytes, _)| format::bytes(*bytes)),
     },
-    Column { name: "time", width: 8, left: false, text: |run| or_dash(run.wall_seconds, format::duration) },
 ];
 
 /// The list of runs.
