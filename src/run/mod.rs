@@ -4,24 +4,27 @@
 //! ```text
 //! home             where runs live
 //! dir              one run's folder: create, find by what a person types
+//! launch           a new run and its worker process
 //! lock             held while the worker lives
 //! socket, client   commands to a live run
 //! writer, tail     events.jsonl, both ends
 //! atomic           files and folders that are whole or absent
 //! record, summary  what the events add up to
 //! standing, list   queued, live, ended or crashed; all runs at a glance
-//! checkpoint       checkpoints on disk
+//! checkpoint       checkpoints on disk; checkpoint_view, tensors, strips: the optimizer's state in them
 //! text, table      figures and tables as text
 //! ```
 
 pub mod atomic;
 pub mod checkpoint;
+pub mod checkpoint_view;
 pub mod client;
 pub mod dir;
 pub mod error;
 pub mod find;
 pub mod home;
 pub mod last;
+pub mod launch;
 pub mod list;
 pub mod lock;
 pub mod record;
@@ -29,9 +32,11 @@ pub mod record;
 pub(crate) mod sample;
 pub mod socket;
 pub mod standing;
+pub mod strips;
 pub mod summary;
 pub mod table;
 pub mod tail;
+pub mod tensors;
 pub mod text;
 pub mod writer;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Home, RunDir};
+use super::{Home, RunDir, checkpoint::CheckpointInfo};
 use crate::{
     config::Layers,
     ledger,
@@ -63,4 +63,47 @@ pub(crate) fn update(update: u64, loss: f64) -> Event {
 /// A validation after that update.
 pub(crate) fn validation(update: u64, loss: f64) -> Event {
     Event::Validation(Validation { update, time: update as f64 / 2.0, loss, tokens: 4096 })
+}
+
+/// A complete checkpoint of the run after that update; element i of each of its tensors is i - 1.
+pub(crate) fn checkpoint(run: &RunDir, update: u64) {
+    let config = run.config().unwrap();
+    let parameters = ledger::parameters(&config.model);
+    let named = |name: &str, shape: &[usize]| {
+        let count: usize = shape.iter().product();
+        let bytes: Vec<u8> = (0..count).flat_map(|i| (i as f32 - 1.0).to_le_bytes()).collect();
+        (name.to_owned(), shape.to_vec(), bytes)
+    };
+    let weights: Vec<_> = parameters.iter().map(|p| named(&p.name, &p.shape)).collect();
+    let state: Vec<_> = parameters
+        .iter()
+        .flat_map(|p| {
+            ledger::state_of(&config.optimizer, &p.shape)
+                .into_iter()
+                .map(|state| named(&format!("{}.{}", p.name, state.name), &state.shape))
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let write = |path: &std::path::Path, tensors: &[(String, Vec<usize>, Vec<u8>)]| {
+        let views = tensors.iter().map(|(name, shape, bytes)| {
+            let view = safetensors::tensor::TensorView::new(safetensors::Dtype::F32, shape.clone(), bytes);
+            (name.clone(), view.unwrap())
+        });
+        std::fs::write(path, safetensors::serialize(views, None).unwrap()).unwrap();
+    };
+    let info = CheckpointInfo {
+        schema: SCHEMA,
+        run: run.id().to_owned(),
+        update,
+        tokens: 512 * update,
+        optimizer: config.optimizer.name.to_string(),
+        cursor: serde_json::json!({}),
+        steps: parameters.iter().map(|p| (p.name.clone(), update)).collect(),
+    };
+    super::atomic::write_folder(&run.checkpoint(update), |folder| {
+        write(&folder.join("model.safetensors"), &weights);
+        write(&folder.join("optimizer.safetensors"), &state);
+        std::fs::write(folder.join("checkpoint.json"), serde_json::to_vec(&info).unwrap())
+    })
+    .unwrap();
 }
