@@ -1,1 +1,4 @@
-//! One integration binary, one folder a subject.
+//! One integration binary, one folder a subject. Nothing here needs a network, a GPU or a home folder.
+
+mod golden;
+mod training;

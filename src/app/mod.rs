@@ -1,1 +1,337 @@
-//! The pure state of the UI.
+//! The pure state of the UI: [`State::update`] takes what happened and says what to do.
+//!
+//! No clock, no file, no thread, no terminal in here: time comes with [`Msg::Tick`], everything that touches
+//! the world is an [`Effect`] that the shell carries out.
+
+pub mod action;
+pub mod focus;
+pub mod form;
+pub mod input;
+pub mod link;
+pub mod palette;
+#[cfg(test)]
+pub(crate) mod recorded;
+pub mod run;
+pub mod runs;
+pub mod series;
+pub mod tensors;
+mod update;
+
+use crate::{
+    config::{ConfigError, Layers, Resolved},
+    protocol::{Answer, Command, Event, StateDetail, StateReport},
+};
+
+use action::{Action, Screen};
+use focus::{Context, Focus, Overlay, Panel};
+use form::Form;
+use input::Input;
+use link::{Control, Link};
+use run::{RunView, Status};
+use runs::{Comparison, Curves, RunRow, Runs};
+use series::XAxis;
+use tensors::Tensors;
+
+/// Weights of the smoothing that `S` steps through; 0 shows the loss as it is.
+pub const SMOOTHING: [f64; 4] = [0.9, 0.97, 0.99, 0.0];
+/// Seconds a notice stays.
+const NOTICE_SECONDS: f64 = 6.0;
+/// Seconds between two questions for statistics.
+const ASK_SECONDS: f64 = 0.5;
+/// Seconds between two readings of the list of runs while it is open.
+const LIST_SECONDS: f64 = 2.0;
+
+/// What happened.
+#[derive(Debug, Clone)]
+pub enum Msg {
+    /// Seconds since the UI started.
+    Tick {
+        now: f64,
+    },
+    Action(Action),
+    Input(Input),
+    /// A line of text is finished: Enter.
+    Submit,
+    /// A line of text is finished and the next field follows: Tab.
+    SubmitAndNext,
+    /// A line of text is dropped: Esc.
+    Cancel,
+    /// A mouse click on a panel, and the line of its list that was hit.
+    Click {
+        panel: Panel,
+        row: Option<usize>,
+    },
+    /// A mouse click on a tab.
+    Tab(Screen),
+    /// Another run is being watched from here on.
+    Watching {
+        run: RunRef,
+    },
+    Events(Vec<Event>),
+    /// Whether a worker holds the watched run's lock.
+    Alive(bool),
+    Connected(Control),
+    Answer {
+        id: u64,
+        answer: Answer,
+    },
+    Runs(Vec<RunRow>),
+    Curves {
+        run: String,
+        curves: Curves,
+    },
+    Comparison(Result<Comparison, String>),
+    /// State read from a checkpoint.
+    State {
+        run: String,
+        report: Result<StateReport, String>,
+    },
+    Detail {
+        run: String,
+        detail: Result<Box<StateDetail>, String>,
+    },
+    /// Something was done that is worth a line.
+    Done(String),
+    /// Something went wrong, in one sentence.
+    Failed(String),
+    /// Lines that fit the screen.
+    Size {
+        width: u16,
+        height: u16,
+    },
+}
+
+/// What to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    Send {
+        id: u64,
+        command: Command,
+    },
+    Start {
+        resolved: Box<Resolved>,
+        name: String,
+    },
+    /// Watch the run of that id, prefix, name or path.
+    Watch {
+        run: String,
+    },
+    LoadRuns,
+    LoadCurves {
+        run: String,
+    },
+    Compare {
+        runs: Vec<String>,
+    },
+    LoadState {
+        run: String,
+    },
+    LoadDetail {
+        run: String,
+        tensor: String,
+        width: usize,
+    },
+    Export {
+        run: String,
+        format: String,
+    },
+    /// Leave with that exit code.
+    Quit {
+        code: i32,
+    },
+}
+
+/// The run that is being watched.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunRef {
+    /// Name of its directory.
+    pub id: String,
+    pub name: String,
+    /// Its directory.
+    pub path: String,
+}
+
+/// How the UI was started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options {
+    pub readonly: bool,
+    /// Bytes of memory of this machine, when they are known.
+    pub host_memory: Option<u64>,
+}
+
+/// A line at the bottom of the screen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Notice {
+    pub text: String,
+    pub error: bool,
+    until: f64,
+}
+
+/// Everything on the screen.
+#[derive(Debug, Clone)]
+pub struct State {
+    pub screen: Screen,
+    pub focus: Focus,
+    pub overlay: Overlay,
+    pub options: Options,
+    pub watching: Option<RunRef>,
+    pub run: RunView,
+    /// What is shown while the display is frozen.
+    pub frozen: Option<Box<RunView>>,
+    pub link: Link,
+    pub tensors: Tensors,
+    pub form: Form,
+    pub runs: Runs,
+    pub notice: Option<Notice>,
+    pub log_y: bool,
+    /// Index into [`SMOOTHING`].
+    pub smoothing: usize,
+    pub x_axis: XAxis,
+    /// Lines the journal is scrolled back.
+    pub journal_scroll: usize,
+    /// Exit code to leave with once the run has ended.
+    pub leaving: Option<i32>,
+    /// Counts the changes that can be seen.
+    pub revision: u64,
+    pub now: f64,
+    size: (u16, u16),
+}
+
+impl State {
+    /// A fresh UI whose draft starts from `base`.
+    ///
+    /// # Errors
+    /// When `base` cannot be resolved.
+    pub fn new(base: Layers, options: Options, screen: Screen) -> Result<Self, ConfigError> {
+        Ok(Self {
+            screen,
+            focus: Focus::default(),
+            overlay: Overlay::None,
+            options,
+            watching: None,
+            run: RunView::default(),
+            frozen: None,
+            link: Link::default(),
+            tensors: Tensors::default(),
+            form: Form::new(base)?,
+            runs: Runs::default(),
+            notice: None,
+            log_y: false,
+            smoothing: 0,
+            x_axis: XAxis::Update,
+            journal_scroll: 0,
+            leaving: None,
+            revision: 0,
+            now: 0.0,
+            size: (80, 24),
+        })
+    }
+
+    /// The run as it is to be drawn: frozen, or as it is now.
+    pub fn view(&self) -> &RunView {
+        self.frozen.as_deref().unwrap_or(&self.run)
+    }
+
+    /// Where the watched run stands; nothing when none is watched.
+    pub fn status(&self) -> Option<Status> {
+        self.watching.as_ref().map(|_| self.run.status(self.link.gone))
+    }
+
+    /// Whether a worker trains the watched run.
+    pub fn is_live(&self) -> bool {
+        self.status().is_some_and(Status::is_live)
+    }
+
+    /// Whether this UI may drive the watched run.
+    pub fn may_drive(&self) -> bool {
+        self.is_live() && !self.options.readonly && !matches!(self.link.control, Control::ReadOnly(_))
+    }
+
+    /// The focused panel.
+    pub fn panel(&self) -> Panel {
+        self.focus.panel(self.screen)
+    }
+
+    /// Where a key is looked up first.
+    pub fn context(&self) -> Context {
+        match &self.overlay {
+            Overlay::Help { .. } => return Context::Help,
+            Overlay::Palette(_) => return Context::Palette,
+            Overlay::Quit => return Context::Quit,
+            Overlay::StartBeside => return Context::StartBeside,
+            Overlay::None => {}
+        }
+        match self.screen {
+            Screen::Setup if self.form.editing.is_some() => Context::Text,
+            Screen::State if self.tensors.filtering => Context::Text,
+            Screen::Train => Context::Train,
+            Screen::State => Context::State,
+            Screen::Setup => Context::Setup,
+            Screen::Runs => Context::Runs,
+        }
+    }
+
+    /// Takes what happened and says what to do.
+    pub fn update(&mut self, msg: Msg) -> Vec<Effect> {
+        if !matches!(msg, Msg::Tick { .. }) {
+            self.revision += 1;
+        }
+        match msg {
+            Msg::Tick { now } => return self.tick(now),
+            Msg::Action(action) => return self.act(action),
+            Msg::Input(input) => self.input(input),
+            Msg::Submit => return self.submit(false),
+            Msg::SubmitAndNext => return self.submit(true),
+            Msg::Cancel => self.cancel(),
+            Msg::Click { panel, row } => self.click(panel, row),
+            Msg::Tab(screen) => return self.act(Action::Show(screen)),
+            Msg::Watching { run } => self.watch(run),
+            Msg::Events(events) => return self.events(&events),
+            Msg::Alive(alive) => return self.alive(alive),
+            Msg::Connected(control) => self.connected(control),
+            Msg::Answer { id, answer } => self.answered(id, answer),
+            Msg::Runs(rows) => {
+                self.runs.load(rows);
+                if self.form.last.is_none() {
+                    self.form.last = self.runs.newest_config();
+                }
+                return self.missing_curves();
+            }
+            Msg::Curves { run, curves } => {
+                self.runs.curves.insert(run, curves);
+            }
+            Msg::Comparison(Ok(comparison)) => {
+                if comparison.runs == self.runs.marked {
+                    self.runs.comparison = Some(comparison);
+                    self.runs.problem = None;
+                }
+            }
+            Msg::Comparison(Err(problem)) => self.runs.problem = Some(problem),
+            Msg::State { run, report } if self.is_watched(&run) => match report {
+                Ok(report) => self.tensors.merge(report, "last checkpoint"),
+                Err(problem) => self.tensors.source = problem,
+            },
+            Msg::Detail { run, detail } if self.is_watched(&run) => match detail {
+                Ok(detail) => self.opened(detail),
+                Err(problem) => self.say(problem, true),
+            },
+            Msg::State { .. } | Msg::Detail { .. } => {}
+            Msg::Done(text) => self.say(text, false),
+            Msg::Failed(text) => self.say(text, true),
+            Msg::Size { width, height } => self.size = (width, height),
+        }
+        Vec::new()
+    }
+
+    /// Shows a line at the bottom for some seconds.
+    pub fn say(&mut self, text: impl Into<String>, error: bool) {
+        self.notice = Some(Notice { text: text.into(), error, until: self.now + NOTICE_SECONDS });
+    }
+
+    fn is_watched(&self, id: &str) -> bool {
+        self.watching.as_ref().is_some_and(|run| run.id == id)
+    }
+}
+
+#[cfg(test)]
+mod tests;

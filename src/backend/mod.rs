@@ -1,1 +1,4 @@
-//! Devices and the counting allocator.
+//! Devices and the counting allocator. Backend names live here alone.
+
+pub mod allocator;
+pub mod devices;

@@ -1,1 +1,103 @@
-//! The command line: one file a subcommand.
+//! The command line: one file a subcommand. Standard output is data, standard error is messages.
+
+pub mod bench;
+pub mod devices;
+pub mod plan;
+pub mod run;
+pub mod settings;
+pub mod worker;
+
+use std::io::IsTerminal;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::ConfigError;
+
+/// Exit code of bad usage or configuration.
+pub const BAD_USAGE: i32 = 2;
+/// Exit code of everything else that failed.
+pub const FAILED: i32 = 1;
+/// Exit code after an interrupt.
+pub const INTERRUPTED: i32 = 130;
+
+/// Drive a live training run from the terminal, and look inside the optimizer.
+///
+/// Without a command: the Setup screen with the built-in demo chosen; Enter starts it. Without a terminal on standard
+/// output the demo is trained headless.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100, subcommand_negates_reqs = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Subcommands>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Subcommands {
+    /// Start a run at once
+    Run(run::Args),
+    /// Memory for every optimizer side by side, without training
+    Plan(plan::Args),
+    /// All runs, newest first
+    List(list::Args),
+    /// One run in full
+    Show(show::Args),
+    /// Two or more runs side by side, and the verdict
+    Compare(compare::Args),
+    /// The optimizer's state, tensor by tensor
+    Inspect(inspect::Args),
+    /// A run as JSON, Markdown or CSV
+    Export(export::Args),
+    /// The screens on any run, live or ended
+    Attach(attach::Args),
+    /// Stop a live run: finish the update, write a checkpoint, end
+    Stop(stop::Args),
+    /// What can train here
+    Devices(devices::Args),
+    /// Write, print or check a configuration
+    Config(config::Args),
+    /// Measure updates without a run: tokens a second, milliseconds by phase, peak memory
+    Bench(bench::Args),
+    /// The process of a run; started by the others
+    #[command(hide = true)]
+    Worker(worker::Args),
+}
+
+/// Runs the command line and returns the exit code.
+pub fn main() -> i32 {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let code = if error.use_stderr() { BAD_USAGE } else { 0 };
+            // A reader that has gone wants no help text.
+            let _ = error.print();
+            return code;
+        }
+    };
+    let outcome = match cli.command {
+        None if std::io::stdout().is_terminal() => attach::setup(),
+        None => run::run(run::Args::default()),
+        Some(Subcommands::Run(args)) => run::run(args),
+        Some(Subcommands::Plan(args)) => plan::run(args),
+        Some(Subcommands::List(args)) => list::run(args),
+        Some(Subcommands::Show(args)) => show::run(args),
+        Some(Subcommands::Compare(args)) => compare::run(args),
+        Some(Subcommands::Inspect(args)) => inspect::run(args),
+        Some(Subcommands::Export(args)) => export::run(args),
+        Some(Subcommands::Attach(args)) => attach::run(args),
+        Some(Subcommands::Stop(args)) => stop::run(args),
+        Some(Subcommands::Devices(args)) => devices::run(args),
+        Some(Subcommands::Config(args)) => config::run(args),
+        Some(Subcommands::Bench(args)) => bench::run(args),
+        Some(Subcommands::Worker(args)) => worker::run(args),
+    };
+    outcome.unwrap_or_else(|error| {
+        output::message(&format!("error: {error:#}"));
+        code_of(&error)
+    })
+}
+
+/// Mistakes in the configuration or the data it names are the user's to mend: exit code 2.
+fn code_of(error: &anyhow::Error) -> i32 {
+    let is_usage = error.chain().any(|cause| cause.is::<ConfigError>() || cause.is::<crate::data::DataError>());
+    if is_usage { BAD_USAGE } else { FAILED }
+}

@@ -8,6 +8,7 @@ pub mod error;
 pub mod fields;
 pub mod layers;
 pub mod presets;
+pub mod schedule;
 pub mod validate;
 
 use serde::{Deserialize, Serialize};

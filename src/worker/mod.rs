@@ -1,1 +1,14 @@
-//! Everything that runs inside a run's process.
+//! Everything that runs inside a run's process: `tui-train worker RUNDIR`.
+//!
+//! The engine thread owns every tensor. Around it: a writer of events, a telemetry thread, a prefetch thread, and the
+//! control socket. They talk by channels; nothing here knows of a terminal.
+
+pub mod checkpoint;
+pub mod control;
+pub mod engine;
+pub mod event_log;
+pub mod nvml;
+pub mod process;
+pub mod telemetry;
+pub mod trainer;
+pub mod weights;

@@ -1,0 +1,162 @@
+//! Everything a person can do, in one table that the key table, the help and the command palette share.
+
+/// The four screens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Screen {
+    #[default]
+    Train,
+    State,
+    Setup,
+    Runs,
+}
+
+impl Screen {
+    /// Every screen, in the order of their keys.
+    pub const ALL: [Self; 4] = [Self::Train, Self::State, Self::Setup, Self::Runs];
+
+    /// The name on the tab.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Train => "Train",
+            Self::State => "State",
+            Self::Setup => "Setup",
+            Self::Runs => "Runs",
+        }
+    }
+}
+
+/// Something to do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Action {
+    Show(Screen),
+    Help,
+    Palette,
+    Quit,
+    /// Ctrl+C, or a signal that asks the program to end.
+    Interrupt,
+    Back,
+    FocusNext,
+    FocusPrevious,
+    Up,
+    Down,
+    Left,
+    Right,
+    PageUp,
+    PageDown,
+    Home,
+    End,
+    /// Enter, where it does not start the draft.
+    Open,
+    Zoom,
+    PauseResume,
+    StepUpdate,
+    StepMicroBatch,
+    Stop,
+    Checkpoint,
+    /// Overrides the scheduled rate; `None` gives it back to the schedule.
+    LearningRate(Option<f64>),
+    Freeze,
+    LogAxis,
+    Smoothing,
+    NextXAxis,
+    Filter,
+    NextMatch,
+    PreviousMatch,
+    SortNext,
+    SortPrevious,
+    SortReverse,
+    Start,
+    Edit,
+    Reset,
+    NextOptimizer,
+    AccumulateUp,
+    AccumulateDown,
+    Mark,
+    /// In a question: leave, the run goes on.
+    Detach,
+    /// In a question: stop the run, wait for its checkpoint, leave.
+    StopAndLeave,
+    Refresh,
+}
+
+/// An action's name in the palette and its line of help.
+#[derive(Debug, Clone, Copy)]
+pub struct About {
+    pub action: Action,
+    /// Typed after `:`.
+    pub name: &'static str,
+    /// What may follow the name; empty when nothing does.
+    pub argument: &'static str,
+    pub help: &'static str,
+}
+
+const fn about(action: Action, name: &'static str, help: &'static str) -> About {
+    About { action, name, argument: "", help }
+}
+
+/// Every action.
+pub const ACTIONS: &[About] = &[
+    about(Action::Show(Screen::Train), "train", "the Train screen"),
+    about(Action::Show(Screen::State), "state", "the State screen: the optimizer's tensors"),
+    about(Action::Show(Screen::Setup), "setup", "the Setup screen: the next run"),
+    about(Action::Show(Screen::Runs), "runs", "the Runs screen: all runs"),
+    about(Action::PauseResume, "pause", "pause training, or resume it"),
+    about(Action::StepUpdate, "step", "one update while paused"),
+    about(Action::StepMicroBatch, "micro-step", "one micro-batch while paused"),
+    about(Action::Checkpoint, "checkpoint", "write a checkpoint now"),
+    About {
+        action: Action::LearningRate(None),
+        name: "lr",
+        argument: "RATE",
+        help: "override the learning rate; without RATE: the schedule again",
+    },
+    about(Action::Stop, "stop", "stop the run; it saves a checkpoint first"),
+    about(Action::Start, "start", "start the draft as a new run"),
+    about(Action::Edit, "edit", "edit the focused field"),
+    about(Action::Reset, "reset", "the focused field back to its default"),
+    about(Action::NextOptimizer, "optimizer", "next optimizer in the draft"),
+    about(Action::AccumulateUp, "accumulate-up", "twice the accumulation in the draft"),
+    about(Action::AccumulateDown, "accumulate-down", "half the accumulation in the draft"),
+    about(Action::Mark, "mark", "mark the run to compare it"),
+    about(Action::Refresh, "refresh", "read the list of runs again"),
+    about(Action::Freeze, "freeze", "freeze the display; training goes on"),
+    about(Action::LogAxis, "log", "logarithmic or linear y axis"),
+    about(Action::Smoothing, "smoothing", "how much the loss is smoothed"),
+    about(Action::NextXAxis, "x-axis", "x by updates, tokens or time"),
+    about(Action::Filter, "filter", "filter tensors by name: text or glob"),
+    about(Action::NextMatch, "next", "next row"),
+    about(Action::PreviousMatch, "previous", "previous row"),
+    about(Action::SortNext, "sort-next", "sort by the next column"),
+    about(Action::SortPrevious, "sort-previous", "sort by the column before"),
+    about(Action::SortReverse, "sort-reverse", "reverse the order"),
+    about(Action::Open, "open", "open or zoom what has the focus"),
+    about(Action::Zoom, "zoom", "zoom the focused panel, and back"),
+    about(Action::FocusNext, "focus-next", "focus the next panel"),
+    about(Action::FocusPrevious, "focus-previous", "focus the panel before"),
+    about(Action::Up, "up", "up"),
+    about(Action::Down, "down", "down"),
+    about(Action::Left, "left", "left; the choice before"),
+    about(Action::Right, "right", "right; the next choice"),
+    about(Action::PageUp, "page-up", "a page up"),
+    about(Action::PageDown, "page-down", "a page down"),
+    about(Action::Home, "first", "to the first"),
+    about(Action::End, "last", "to the last"),
+    about(Action::Back, "back", "out of one layer; never stops a run"),
+    about(Action::Help, "help", "this help"),
+    about(Action::Palette, "palette", "the command palette"),
+    about(Action::Detach, "detach", "leave; the run goes on"),
+    about(Action::StopAndLeave, "stop-and-quit", "stop and save the run, then leave"),
+    about(Action::Quit, "quit", "leave; asks when a run is live"),
+    about(Action::Interrupt, "interrupt", "stop the live run and leave when it has ended; twice: at once"),
+];
+
+impl Action {
+    /// Name and help of this action.
+    pub fn about(self) -> &'static About {
+        let found = ACTIONS.iter().find(|about| match (about.action, self) {
+            (Self::LearningRate(_), Self::LearningRate(_)) => true,
+            (listed, wanted) => listed == wanted,
+        });
+        found.unwrap_or(&ACTIONS[0])
+    }
+}

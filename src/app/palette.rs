@@ -1,0 +1,167 @@
+//! The command palette: every action by name, some with an argument.
+
+use super::{
+    action::{ACTIONS, About, Action},
+    input::TextLine,
+};
+
+/// Commands that are no single action: name, argument, help.
+const MORE: &[(&str, &str, &str)] = &[
+    ("set", "KEY=VALUE", "set a field of the draft"),
+    ("name", "NAME", "name of the next run"),
+    ("watch", "RUN", "watch another run: id, start of an id, or name"),
+    ("export", "FORMAT", "write the run as json, md, csv, svg or html into its directory"),
+];
+
+/// What a line in the palette asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    Do(Action),
+    Set { key: String, value: String },
+    Name(String),
+    Watch(String),
+    Export(String),
+}
+
+/// One line of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    pub name: &'static str,
+    pub argument: &'static str,
+    pub help: &'static str,
+}
+
+/// The palette while it is open.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Palette {
+    pub line: TextLine,
+    pub selected: usize,
+    pub error: Option<String>,
+}
+
+/// Every command the palette knows.
+pub fn choices() -> impl Iterator<Item = Choice> {
+    let actions = ACTIONS
+        .iter()
+        .filter(|about| about.action != Action::Palette)
+        .map(|&About { name, argument, help, .. }| Choice { name, argument, help });
+    actions.chain(MORE.iter().map(|&(name, argument, help)| Choice { name, argument, help }))
+}
+
+impl Palette {
+    /// The commands that fit what was typed, best first.
+    pub fn matches(&self) -> Vec<Choice> {
+        let typed = self.line.text().trim_start();
+        let (word, rest) = typed.split_once(' ').map_or((typed, None), |(word, rest)| (word, Some(rest)));
+        let word = word.to_lowercase();
+        let mut found: Vec<(usize, Choice)> = choices()
+            .filter_map(|choice| {
+                let rank = if choice.name == word {
+                    0
+                } else if rest.is_some() {
+                    return None;
+                } else if choice.name.starts_with(&word) {
+                    1
+                } else if choice.name.contains(&word) {
+                    2
+                } else if choice.help.to_lowercase().contains(&word) {
+                    3
+                } else {
+                    return None;
+                };
+                Some((rank, choice))
+            })
+            .collect();
+        found.sort_by_key(|(rank, _)| *rank);
+        found.into_iter().map(|(_, choice)| choice).collect()
+    }
+
+    /// What Enter asks for, or why it cannot be done.
+    pub fn submit(&self) -> Result<Request, String> {
+        let typed = self.line.text().trim();
+        let (word, argument) = typed.split_once(' ').map_or((typed, ""), |(word, rest)| (word, rest.trim()));
+        let known = choices().any(|choice| choice.name == word);
+        let matches = self.matches();
+        let name = match matches.get(self.selected.min(matches.len().saturating_sub(1))) {
+            _ if known => word,
+            Some(choice) => choice.name,
+            None => return Err(format!("no command `{word}`: clear the line to see all of them")),
+        };
+        let needs =
+            |what: &str| Err(format!("`{name}` needs {what}, for example `:{name} {}`", example(name)));
+        match name {
+            "lr" if argument.is_empty() => Ok(Request::Do(Action::LearningRate(None))),
+            "lr" => match argument.parse::<f64>() {
+                Ok(rate) if rate.is_finite() && rate >= 0.0 => {
+                    Ok(Request::Do(Action::LearningRate(Some(rate))))
+                }
+                _ => Err(format!("`{argument}` is not a learning rate: write for example `:lr 1e-4`")),
+            },
+            "set" => match argument.split_once('=') {
+                Some((key, value)) => {
+                    Ok(Request::Set { key: key.trim().to_owned(), value: value.trim().to_owned() })
+                }
+                None => needs("KEY=VALUE"),
+            },
+            "name" if argument.is_empty() => needs("a name"),
+            "name" => Ok(Request::Name(argument.to_owned())),
+            "watch" if argument.is_empty() => needs("a run"),
+            "watch" => Ok(Request::Watch(argument.to_owned())),
+            "export" if argument.is_empty() => needs("a format"),
+            "export" => Ok(Request::Export(argument.to_owned())),
+            _ if !argument.is_empty() => Err(format!("`{name}` takes nothing after it")),
+            _ => ACTIONS
+                .iter()
+                .find(|about| about.name == name)
+                .map(|about| Request::Do(about.action))
+                .ok_or_else(|| format!("no command `{name}`")),
+        }
+    }
+}
+
+fn example(name: &str) -> &'static str {
+    match name {
+        "set" => "train.accumulate=4",
+        "name" => "wide-model",
+        "watch" => "latest",
+        _ => "svg",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(text: &str) -> Palette {
+        Palette { line: TextLine::new(text), ..Palette::default() }
+    }
+
+    #[test]
+    fn every_name_is_there_once_and_does_its_action() {
+        let mut names: Vec<_> = choices().map(|choice| choice.name).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+        for about in ACTIONS.iter().filter(|about| about.action != Action::Palette) {
+            assert_eq!(typed(about.name).submit(), Ok(Request::Do(about.action)), "{}", about.name);
+        }
+    }
+
+    #[test]
+    fn a_rate_is_read_and_a_wrong_one_is_explained() {
+        assert_eq!(typed("lr 1e-4").submit(), Ok(Request::Do(Action::LearningRate(Some(1e-4)))));
+        assert_eq!(typed("lr").submit(), Ok(Request::Do(Action::LearningRate(None))));
+        for wrong in ["lr fast", "lr nan", "lr -1"] {
+            assert!(typed(wrong).submit().unwrap_err().contains(":lr 1e-4"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_start_of_a_name_is_enough() {
+        assert_eq!(typed("check").submit(), Ok(Request::Do(Action::Checkpoint)));
+        assert!(typed("zzz").submit().unwrap_err().contains("zzz"));
+        let set = Request::Set { key: "train.seed".into(), value: "3".into() };
+        assert_eq!(typed("set train.seed = 3").submit(), Ok(set));
+    }
+}

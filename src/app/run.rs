@@ -1,0 +1,363 @@
+//! One run as its events tell it: a fold, the same whether the run is live, finished or read in pieces.
+
+use std::collections::VecDeque;
+
+use crate::protocol::{
+    CheckpointWritten, CommandRecord, Event, Header, Host, Level, Reason, RunEnded, StateReport, Update,
+    Validation, Window,
+};
+
+use super::series::{Place, Series};
+
+/// Most lines the journal keeps.
+const JOURNAL: usize = 500;
+/// Most markers a chart can carry.
+const MARKERS: usize = 400;
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// The worker has not written its first line yet.
+    Starting,
+    Live,
+    Paused,
+    Ended(Reason),
+    /// The worker is gone and wrote no end.
+    Crashed,
+}
+
+impl Status {
+    /// Whether a worker is there to take commands.
+    pub const fn is_live(self) -> bool {
+        matches!(self, Self::Starting | Self::Live | Self::Paused)
+    }
+
+    /// The word on the screen.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Live => "live",
+            Self::Paused => "paused",
+            Self::Ended(reason) => reason.as_str(),
+            Self::Crashed => "crashed",
+        }
+    }
+}
+
+/// What a vertical line in a chart stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarkerKind {
+    /// The rate was overridden, or given back to the schedule.
+    Rate,
+    Paused,
+    Checkpoint,
+    Resumed,
+    Alert,
+    /// An update was skipped because its gradient was not finite.
+    Skipped,
+}
+
+impl MarkerKind {
+    /// The letter above the line.
+    pub const fn letter(self) -> char {
+        match self {
+            Self::Rate => 'r',
+            Self::Paused => 'p',
+            Self::Checkpoint => 'c',
+            Self::Resumed => 'R',
+            Self::Alert => '!',
+            Self::Skipped => 'x',
+        }
+    }
+}
+
+/// Something that happened at an update.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Marker {
+    pub place: Place,
+    pub kind: MarkerKind,
+}
+
+/// One line of the journal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    pub update: u64,
+    pub time: f64,
+    pub level: Level,
+    pub text: String,
+}
+
+/// A run as its events tell it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunView {
+    pub header: Option<Box<Header>>,
+    /// The newest update.
+    pub update: Option<Update>,
+    pub window: Option<Window>,
+    pub validation: Option<Validation>,
+    pub host: Option<Host>,
+    /// The most resident bytes seen in a reading.
+    pub peak_rss: Option<u64>,
+    pub peak_gpu_process: Option<u64>,
+    pub checkpoint: Option<CheckpointWritten>,
+    /// The newest statistics of all state.
+    pub state: Option<StateReport>,
+    pub ended: Option<Box<RunEnded>>,
+    pub loss: Series,
+    pub val: Series,
+    pub grad_norm: Series,
+    pub speed: Series,
+    pub rate: Series,
+    pub journal: VecDeque<Entry>,
+    pub markers: VecDeque<Marker>,
+    pub paused: bool,
+    /// The learning rate that overrides the schedule.
+    pub rate_override: Option<f64>,
+    /// Updates skipped for a gradient that was not finite.
+    pub skipped: u64,
+    pub best_val: Option<f64>,
+    /// Seconds since the start, of the newest event that has a time.
+    pub time: f64,
+}
+
+impl RunView {
+    /// Folds one event in.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::Header(header) => self.header(header),
+            Event::Update(update) => self.updated(update),
+            Event::Window(window) => self.window = Some(*window),
+            Event::Validation(validation) => self.validated(validation),
+            Event::Host(host) => self.measured(host),
+            Event::Alert(alert) => {
+                if alert.level != Level::Info {
+                    self.mark(alert.update, alert.time, MarkerKind::Alert);
+                }
+                self.log(alert.update, alert.time, alert.level, alert.message.clone());
+            }
+            Event::State(report) => self.state = Some(report.clone()),
+            Event::Checkpoint(checkpoint) => {
+                self.mark(checkpoint.update, checkpoint.time, MarkerKind::Checkpoint);
+                let text = format!("checkpoint written: {}", checkpoint.path);
+                self.log(checkpoint.update, checkpoint.time, Level::Info, text);
+                self.checkpoint = Some(checkpoint.clone());
+            }
+            Event::Resumed { from_update } => self.resumed(*from_update),
+            Event::Command(record) => self.commanded(record),
+            Event::RunEnded(ended) => self.end(ended),
+        }
+    }
+
+    fn header(&mut self, header: &Header) {
+        for note in &header.notes {
+            self.log(0, 0.0, Level::Info, note.clone());
+        }
+        for (why, times) in &header.data.left_out {
+            self.log(0, 0.0, Level::Warning, format!("data left out: {why} ({times}x)"));
+        }
+        self.header = Some(Box::new(header.clone()));
+    }
+
+    fn updated(&mut self, update: &Update) {
+        let place = Place { update: update.update, tokens: update.tokens, time: update.time };
+        self.loss.push(place, update.loss);
+        self.grad_norm.push(place, update.grad_norm);
+        self.speed.push(place, update.tokens_per_second);
+        self.rate.push(place, update.learning_rate);
+        if update.skipped {
+            self.skipped += 1;
+            self.mark(update.update, update.time, MarkerKind::Skipped);
+        }
+        self.window = None;
+        self.time = update.time;
+        self.update = Some(update.clone());
+    }
+
+    fn validated(&mut self, validation: &Validation) {
+        let tokens = self.update.as_ref().map_or(0, |update| update.tokens);
+        self.val.push(Place { update: validation.update, tokens, time: validation.time }, validation.loss);
+        if validation.loss.is_finite() {
+            self.best_val =
+                Some(self.best_val.map_or(validation.loss, |best: f64| best.min(validation.loss)));
+        }
+        self.time = validation.time;
+        self.validation = Some(validation.clone());
+    }
+
+    fn measured(&mut self, host: &Host) {
+        self.peak_rss = self.peak_rss.max(host.host_rss);
+        self.peak_gpu_process = self.peak_gpu_process.max(host.gpu_process_used);
+        self.time = self.time.max(host.time);
+        self.host = Some(host.clone());
+    }
+
+    fn resumed(&mut self, from: u64) {
+        for series in [&mut self.loss, &mut self.val, &mut self.grad_norm, &mut self.speed, &mut self.rate] {
+            series.truncate(from);
+        }
+        self.markers.retain(|marker| marker.place.update <= from);
+        if self.update.as_ref().is_some_and(|update| update.update > from) {
+            self.update = None;
+        }
+        if self.validation.as_ref().is_some_and(|validation| validation.update > from) {
+            self.validation = None;
+        }
+        self.best_val = self.val.range().map(|(low, _)| low);
+        (self.window, self.ended, self.paused, self.rate_override) = (None, None, false, None);
+        let time = self.time;
+        self.mark(from, time, MarkerKind::Resumed);
+        self.log(from, time, Level::Info, format!("resumed from update {from}"));
+    }
+
+    fn commanded(&mut self, record: &CommandRecord) {
+        if record.outcome == "applied" {
+            match &*record.name {
+                "pause" => {
+                    self.paused = true;
+                    self.mark(record.update, record.time, MarkerKind::Paused);
+                }
+                "resume" => self.paused = false,
+                "learning_rate" => {
+                    self.rate_override = record.value;
+                    self.mark(record.update, record.time, MarkerKind::Rate);
+                }
+                _ => {}
+            }
+        }
+        let name = record.name.replace('_', " ");
+        let what = match (&*record.name, record.value) {
+            ("learning_rate", Some(value)) => format!("{name} {value:e}"),
+            ("learning_rate", None) => format!("{name}: the schedule again"),
+            _ => name,
+        };
+        let level = if record.outcome == "rejected" { Level::Warning } else { Level::Info };
+        let why = record.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+        self.log(record.update, record.time, level, format!("{what}: {}{why}", record.outcome));
+    }
+
+    fn end(&mut self, ended: &RunEnded) {
+        let level = match ended.reason {
+            Reason::Finished | Reason::Stopped | Reason::DataEnded => Level::Info,
+            Reason::NotFinite | Reason::OutOfMemory | Reason::Failed => Level::Error,
+        };
+        let message = ended.message.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
+        let word = ended.reason.as_str().replace('_', " ");
+        self.log(ended.summary.updates, self.time, level, format!("{word}{message}"));
+        (self.paused, self.window) = (false, None);
+        self.ended = Some(Box::new(ended.clone()));
+    }
+
+    fn log(&mut self, update: u64, time: f64, level: Level, text: String) {
+        if self.journal.len() == JOURNAL {
+            self.journal.pop_front();
+        }
+        self.journal.push_back(Entry { update, time, level, text });
+    }
+
+    fn mark(&mut self, update: u64, time: f64, kind: MarkerKind) {
+        let tokens = self.update.as_ref().map_or(0, |update| update.tokens);
+        if self.markers.len() == MARKERS {
+            self.markers.pop_front();
+        }
+        self.markers.push_back(Marker { place: Place { update, tokens, time }, kind });
+    }
+
+    /// Where the run stands; `gone` says that its worker is known to be no more.
+    pub fn status(&self, gone: bool) -> Status {
+        match &self.ended {
+            Some(ended) => Status::Ended(ended.reason),
+            None if gone => Status::Crashed,
+            None if self.header.is_none() => Status::Starting,
+            None if self.paused => Status::Paused,
+            None => Status::Live,
+        }
+    }
+
+    /// Updates done.
+    pub fn done(&self) -> u64 {
+        let logged = self.update.as_ref().map_or(0, |update| update.update);
+        self.ended.as_ref().map_or(logged, |ended| ended.summary.updates)
+    }
+
+    /// Updates the run will make when nobody stops it.
+    pub fn total(&self) -> Option<u64> {
+        self.header.as_ref().map(|header| header.total_updates)
+    }
+
+    /// Seconds to the end at the recent speed, pauses left out.
+    pub fn eta(&self) -> Option<f64> {
+        let update = self.update.as_ref()?;
+        let left = self.total()?.checked_sub(update.update)?;
+        let speed = self.speed.recent(32).filter(|speed| *speed > 0.0)?;
+        Some(left as f64 * (update.tokens as f64 / update.update.max(1) as f64) / speed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::recorded;
+
+    #[test]
+    fn folding_in_pieces_gives_what_folding_at_once_gives() {
+        let events = recorded::demo(300);
+        let mut whole = RunView::default();
+        events.iter().for_each(|event| whole.apply(event));
+        for piece in [1, 3, 17, 100] {
+            let mut view = RunView::default();
+            for chunk in events.chunks(piece) {
+                let text: Vec<String> =
+                    chunk.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
+                for line in text {
+                    view.apply(&serde_json::from_str(&line).unwrap());
+                }
+            }
+            assert_eq!(view.loss, whole.loss);
+            assert_eq!(view.journal, whole.journal);
+            assert_eq!(view.markers, whole.markers);
+            assert_eq!(view.status(false), whole.status(false));
+        }
+    }
+
+    #[test]
+    fn pause_and_resume_show_in_the_status() {
+        let mut view = RunView::default();
+        assert_eq!(view.status(false), Status::Starting);
+        recorded::demo(10).iter().for_each(|event| view.apply(event));
+        assert_eq!(view.status(false), Status::Live);
+        view.apply(&recorded::command("pause", 10, None));
+        assert_eq!(view.status(false), Status::Paused);
+        view.apply(&recorded::command("resume", 10, None));
+        assert_eq!(view.status(false), Status::Live);
+        assert_eq!(view.status(true), Status::Crashed);
+    }
+
+    #[test]
+    fn a_rate_override_is_remembered_until_it_ends() {
+        let mut view = RunView::default();
+        view.apply(&recorded::command("learning_rate", 4, Some(1e-4)));
+        assert_eq!(view.rate_override, Some(1e-4));
+        view.apply(&recorded::command("learning_rate", 9, None));
+        assert_eq!(view.rate_override, None);
+        assert_eq!(view.markers.iter().filter(|m| m.kind == MarkerKind::Rate).count(), 2);
+    }
+
+    #[test]
+    fn resuming_drops_what_came_after_the_checkpoint() {
+        let mut view = RunView::default();
+        recorded::demo(100).iter().for_each(|event| view.apply(event));
+        view.apply(&recorded::ended(Reason::Stopped, 100));
+        assert_eq!(view.status(false), Status::Ended(Reason::Stopped));
+        view.apply(&Event::Resumed { from_update: 60 });
+        assert_eq!(view.status(false), Status::Live);
+        assert_eq!(view.loss.last_place().map(|place| place.update), Some(60));
+    }
+
+    #[test]
+    fn the_time_left_follows_the_speed() {
+        let mut view = RunView::default();
+        recorded::demo(100).iter().for_each(|event| view.apply(event));
+        let left = view.eta().unwrap();
+        assert!(left > 1.0 && left < 600.0, "{left}");
+    }
+}

@@ -1,0 +1,533 @@
+//! What each action and each message does to the state.
+
+use crate::protocol::{Answer, Command, Event, StateDetail};
+
+use super::{
+    ASK_SECONDS, Effect, LIST_SECONDS, RunRef, SMOOTHING, State,
+    action::{Action, Screen},
+    focus::{Overlay, Panel},
+    form::FieldError,
+    input::{Input, TextLine},
+    link::{Control, Link},
+    palette::{Palette, Request},
+    run::{RunView, Status},
+    tensors::Opened,
+};
+
+/// Most values of a strip that are asked for.
+const STRIP: usize = 256;
+
+impl State {
+    /// Does one action.
+    pub(super) fn act(&mut self, action: Action) -> Vec<Effect> {
+        match action {
+            Action::Show(screen) => return self.show(screen),
+            Action::Help => {
+                self.overlay = match self.overlay {
+                    Overlay::Help { .. } => Overlay::None,
+                    _ => Overlay::Help { scroll: 0 },
+                }
+            }
+            Action::Palette => self.overlay = Overlay::Palette(Palette::default()),
+            Action::Quit if self.may_drive() => self.overlay = Overlay::Quit,
+            Action::Quit | Action::Detach => return vec![Effect::Quit { code: 0 }],
+            Action::Interrupt => return self.interrupt(),
+            Action::StopAndLeave => {
+                self.overlay = Overlay::None;
+                if !self.may_drive() {
+                    return vec![Effect::Quit { code: 0 }];
+                }
+                self.leaving = Some(0);
+                return self.command(Command::Stop);
+            }
+            Action::Back => self.back(),
+            Action::FocusNext => self.focus.step(self.screen, true),
+            Action::FocusPrevious => self.focus.step(self.screen, false),
+            Action::Up => return self.step(-1),
+            Action::Down => return self.step(1),
+            Action::PageUp => return self.step(-self.page()),
+            Action::PageDown => return self.step(self.page()),
+            Action::Home => return self.step(isize::MIN / 2),
+            Action::End => return self.step(isize::MAX / 2),
+            Action::Left => self.sideways(false),
+            Action::Right => self.sideways(true),
+            Action::Open => return self.open(),
+            Action::Zoom => self.focus.zoomed = !self.focus.zoomed,
+            Action::PauseResume if self.run.paused => return self.command(Command::Resume),
+            Action::PauseResume => return self.command(Command::Pause),
+            Action::StepUpdate | Action::StepMicroBatch if self.is_live() && !self.run.paused => {
+                self.say("stepping needs a paused run: press p first", true);
+            }
+            Action::StepUpdate => return self.command(Command::Step),
+            Action::StepMicroBatch => return self.command(Command::StepMicroBatch),
+            Action::Stop => return self.command(Command::Stop),
+            Action::Checkpoint => return self.command(Command::Checkpoint),
+            Action::LearningRate(value) => return self.command(Command::LearningRate { value }),
+            Action::Freeze => {
+                self.frozen = match self.frozen.take() {
+                    Some(_) => None,
+                    None => Some(Box::new(self.run.clone())),
+                }
+            }
+            Action::LogAxis => self.log_y = !self.log_y,
+            Action::Smoothing => self.smoothing = (self.smoothing + 1) % SMOOTHING.len(),
+            Action::NextXAxis => self.x_axis = self.x_axis.next(),
+            Action::Filter => {
+                let shown = self.show(Screen::State);
+                (self.tensors.filtering, self.tensors.opened) = (true, None);
+                return shown;
+            }
+            Action::NextMatch => return self.step(1),
+            Action::PreviousMatch => return self.step(-1),
+            Action::SortNext => self.tensors.sort_step(true),
+            Action::SortPrevious => self.tensors.sort_step(false),
+            Action::SortReverse => self.tensors.reverse = !self.tensors.reverse,
+            Action::Start => return self.start(false),
+            Action::Edit => {
+                self.screen = Screen::Setup;
+                self.focus.set(Screen::Setup, Panel::Form);
+                self.form.edit();
+            }
+            Action::Reset => self.form.reset(),
+            Action::NextOptimizer => self.form.next_optimizer(),
+            Action::AccumulateUp => self.form.accumulate(true),
+            Action::AccumulateDown => self.form.accumulate(false),
+            Action::Mark => return self.mark(),
+            Action::Refresh => {
+                self.runs.asked = Some(self.now);
+                self.runs.curves.clear();
+                return vec![Effect::LoadRuns];
+            }
+        }
+        Vec::new()
+    }
+
+    fn show(&mut self, screen: Screen) -> Vec<Effect> {
+        self.overlay = Overlay::None;
+        if self.screen != screen {
+            self.screen = screen;
+            self.focus.zoomed = false;
+        }
+        match screen {
+            Screen::Runs => {
+                self.runs.asked = Some(self.now);
+                vec![Effect::LoadRuns]
+            }
+            Screen::State => self.ask_state(),
+            Screen::Train | Screen::Setup => Vec::new(),
+        }
+    }
+
+    fn back(&mut self) {
+        if self.overlay != Overlay::None {
+            self.overlay = Overlay::None;
+        } else if self.screen == Screen::State && self.tensors.opened.is_some() {
+            self.tensors.opened = None;
+        } else if self.focus.zoomed {
+            self.focus.zoomed = false;
+        } else if self.screen == Screen::State && !self.tensors.filter.text().is_empty() {
+            self.tensors.filter = TextLine::default();
+        } else if self.frozen.is_some() {
+            self.frozen = None;
+        } else if self.leaving.is_none() {
+            self.notice = None;
+        }
+    }
+
+    fn interrupt(&mut self) -> Vec<Effect> {
+        if self.leaving == Some(130) {
+            return vec![Effect::Quit { code: 130 }];
+        }
+        if !self.may_drive() {
+            return vec![Effect::Quit { code: 0 }];
+        }
+        self.leaving = Some(130);
+        self.overlay = Overlay::None;
+        self.say("stopping: the run saves a checkpoint; Ctrl+C again leaves at once", false);
+        if self.link.stopping { Vec::new() } else { self.command(Command::Stop) }
+    }
+
+    /// Sends a command to the worker if there is one that listens to this UI.
+    fn command(&mut self, command: Command) -> Vec<Effect> {
+        let why = match (&self.link.control, self.status()) {
+            _ if command.only_looks() => None,
+            (_, None) => Some("no run is open: set one up on screen 3 and press Enter".to_owned()),
+            (_, Some(status)) if !status.is_live() => {
+                Some(format!("the run is no longer live ({}): nothing to command", status.as_str()))
+            }
+            _ if self.options.readonly => Some("read-only: started with --readonly".to_owned()),
+            (Control::ReadOnly(why), _) => Some(format!("read-only: {why}")),
+            (Control::None, _) => Some("the worker cannot be reached yet: try again".to_owned()),
+            (Control::Full, _) => None,
+        };
+        if let Some(why) = why {
+            // A stop that was asked for before the worker listens is given as soon as it does.
+            if self.leaving.is_none() || command != Command::Stop {
+                self.say(why, true);
+            }
+            return Vec::new();
+        }
+        let id = self.link.ask(&command);
+        vec![Effect::Send { id, command }]
+    }
+
+    fn page(&self) -> isize {
+        isize::from(i16::try_from(self.size.1.saturating_sub(8)).unwrap_or(i16::MAX)).max(1)
+    }
+
+    fn step(&mut self, by: isize) -> Vec<Effect> {
+        let moved = |at: usize, most: usize| at.saturating_add_signed(by).min(most);
+        match &mut self.overlay {
+            Overlay::Help { scroll } => {
+                *scroll = moved(*scroll, 200);
+                return Vec::new();
+            }
+            Overlay::Palette(palette) => {
+                palette.selected = moved(palette.selected, palette.matches().len().saturating_sub(1));
+                return Vec::new();
+            }
+            Overlay::Quit | Overlay::StartBeside => return Vec::new(),
+            Overlay::None => {}
+        }
+        match self.panel() {
+            // The newest line is at the bottom: up goes back in time.
+            Panel::Journal => {
+                let most = self.run.journal.len().saturating_sub(1);
+                self.journal_scroll =
+                    self.journal_scroll.saturating_add_signed(by.saturating_neg()).min(most);
+            }
+            Panel::Tensors if self.tensors.opened.is_none() => self.tensors.step(by),
+            Panel::Tensors => self.strip_cursor(by),
+            Panel::Form | Panel::Plan => self.form.step(by),
+            Panel::List | Panel::Curves => {
+                self.runs.step(by);
+                return self.missing_curves();
+            }
+            Panel::Compare => self.runs.scroll = moved(self.runs.scroll, 200),
+            Panel::Loss | Panel::Schedule | Panel::Gradient | Panel::Speed | Panel::Memory => {}
+        }
+        Vec::new()
+    }
+
+    fn sideways(&mut self, forward: bool) {
+        match self.screen {
+            Screen::Setup => {
+                if !self.form.cycle(forward) {
+                    self.say("press e to edit this field", false);
+                }
+            }
+            Screen::State => self.strip_cursor(if forward { 1 } else { -1 }),
+            Screen::Train | Screen::Runs => {}
+        }
+    }
+
+    fn strip_cursor(&mut self, by: isize) {
+        if let Some(opened) = &mut self.tensors.opened {
+            let longest = opened
+                .detail
+                .as_ref()
+                .map_or(0, |detail| detail.strips.iter().map(|strip| strip.values.len()).max().unwrap_or(0));
+            opened.cursor = opened.cursor.saturating_add_signed(by).min(longest.saturating_sub(1));
+        }
+    }
+
+    fn open(&mut self) -> Vec<Effect> {
+        match self.panel() {
+            Panel::Tensors => {
+                if let (None, Some(tensor)) = (&self.tensors.opened, self.tensors.selected_name()) {
+                    self.tensors.opened = Some(Opened { tensor, detail: None, cursor: 0 });
+                    self.tensors.asked = None;
+                    return self.ask_state();
+                }
+            }
+            Panel::List => {
+                if let Some(run) = self.runs.selected_id() {
+                    let mut effects = vec![Effect::Watch { run }];
+                    effects.extend(self.show(Screen::Train));
+                    return effects;
+                }
+            }
+            Panel::Form | Panel::Plan => return self.start(false),
+            _ => self.focus.zoomed = !self.focus.zoomed,
+        }
+        Vec::new()
+    }
+
+    /// Starts the draft; on another screen than Setup it is shown first.
+    fn start(&mut self, beside: bool) -> Vec<Effect> {
+        if self.overlay == Overlay::StartBeside && !beside {
+            self.overlay = Overlay::None;
+            return self.start(true);
+        }
+        if self.screen != Screen::Setup {
+            self.say("this is the draft of the next run: Enter starts it", false);
+            return self.show(Screen::Setup);
+        }
+        if self.options.readonly {
+            self.say("read-only: started with --readonly", true);
+            return Vec::new();
+        }
+        match self.form.start() {
+            Err(why) => {
+                self.say(format!("the draft cannot start: {why}"), true);
+                Vec::new()
+            }
+            Ok(_) if self.is_live() && !beside => {
+                self.overlay = Overlay::StartBeside;
+                Vec::new()
+            }
+            Ok((resolved, name)) => {
+                self.form.last = Some((name.clone(), resolved.config.clone()));
+                self.say(format!("starting {name}"), false);
+                vec![Effect::Start { resolved: Box::new(resolved), name }]
+            }
+        }
+    }
+
+    fn mark(&mut self) -> Vec<Effect> {
+        if self.screen != Screen::Runs {
+            return self.show(Screen::Runs);
+        }
+        if let Err(why) = self.runs.mark() {
+            self.say(why, true);
+        }
+        let mut effects = self.missing_curves();
+        if self.runs.marked.len() > 1 {
+            effects.push(Effect::Compare { runs: self.runs.marked.clone() });
+        }
+        effects
+    }
+
+    /// Asks for curves that are to be shown and are not here, or belong to a run that goes on.
+    pub(super) fn missing_curves(&self) -> Vec<Effect> {
+        if self.screen != Screen::Runs {
+            return Vec::new();
+        }
+        self.runs
+            .shown()
+            .into_iter()
+            .filter(|row| row.is_live() || !self.runs.curves.contains_key(&row.id))
+            .map(|row| Effect::LoadCurves { run: row.id.clone() })
+            .collect()
+    }
+
+    pub(super) fn input(&mut self, input: Input) {
+        if let Overlay::Palette(palette) = &mut self.overlay {
+            palette.line.input(input);
+            (palette.selected, palette.error) = (0, None);
+        } else if let Some(line) = &mut self.form.editing {
+            line.input(input);
+            self.form.error = None;
+        } else if self.tensors.filtering {
+            self.tensors.filter.input(input);
+            self.tensors.selected = 0;
+        }
+    }
+
+    pub(super) fn submit(&mut self, next: bool) -> Vec<Effect> {
+        if let Overlay::Palette(palette) = &self.overlay {
+            let request = palette.submit();
+            return match request {
+                Ok(request) => {
+                    self.overlay = Overlay::None;
+                    self.requested(request)
+                }
+                Err(why) => {
+                    if let Overlay::Palette(palette) = &mut self.overlay {
+                        palette.error = Some(why);
+                    }
+                    Vec::new()
+                }
+            };
+        }
+        if self.form.editing.is_some() {
+            if self.form.submit() && next {
+                self.form.step(1);
+            }
+        } else {
+            self.tensors.filtering = false;
+        }
+        Vec::new()
+    }
+
+    pub(super) fn cancel(&mut self) {
+        if matches!(self.overlay, Overlay::Palette(_)) {
+            self.overlay = Overlay::None;
+        } else if self.form.editing.is_some() {
+            self.form.cancel();
+        } else {
+            self.tensors.filtering = false;
+            self.tensors.filter = TextLine::default();
+        }
+    }
+
+    fn requested(&mut self, request: Request) -> Vec<Effect> {
+        match request {
+            Request::Do(action) => return self.act(action),
+            Request::Set { key, value } => {
+                self.screen = Screen::Setup;
+                if let Err(why) = self.form.assign(&key, &value) {
+                    self.say(why, true);
+                }
+            }
+            Request::Name(name) => {
+                self.say(format!("the next run is called {name}"), false);
+                self.form.name = Some(name);
+            }
+            Request::Watch(run) => {
+                self.show(Screen::Train);
+                return vec![Effect::Watch { run }];
+            }
+            Request::Export(format) => match &self.watching {
+                Some(run) => return vec![Effect::Export { run: run.id.clone(), format }],
+                None => self.say("no run is open: there is nothing to export", true),
+            },
+        }
+        Vec::new()
+    }
+
+    pub(super) fn click(&mut self, panel: Panel, row: Option<usize>) {
+        self.focus.set(self.screen, panel);
+        match (panel, row) {
+            (Panel::Tensors, Some(row)) if self.tensors.opened.is_none() => self.tensors.selected = row,
+            (Panel::Form, Some(row)) => self.form.focus_row(row),
+            (Panel::List, Some(row)) => self.runs.selected = row.min(self.runs.rows.len().saturating_sub(1)),
+            _ => {}
+        }
+    }
+
+    pub(super) fn watch(&mut self, run: RunRef) {
+        self.watching = Some(run);
+        self.run = RunView::default();
+        (self.frozen, self.leaving, self.link) = (None, None, Link::default());
+        self.tensors.clear();
+        self.journal_scroll = 0;
+        self.screen = Screen::Train;
+        self.focus.zoomed = false;
+    }
+
+    pub(super) fn events(&mut self, events: &[Event]) -> Vec<Effect> {
+        for event in events {
+            self.run.apply(event);
+            match event {
+                Event::State(report) => self.tensors.merge(report.clone(), "log"),
+                Event::Header(header) => {
+                    self.form.last = Some((header.name.clone(), header.config.clone()));
+                }
+                Event::Resumed { .. } => self.tensors.clear(),
+                _ => {}
+            }
+        }
+        self.leave_if_over()
+    }
+
+    pub(super) fn alive(&mut self, alive: bool) -> Vec<Effect> {
+        self.link.gone = !alive;
+        if !alive {
+            self.link.control = Control::None;
+            self.link.pending.clear();
+        }
+        self.leave_if_over()
+    }
+
+    fn leave_if_over(&self) -> Vec<Effect> {
+        let over = matches!(self.status(), Some(Status::Ended(_) | Status::Crashed));
+        match self.leaving {
+            // The worker removes its lock and socket after its last line: wait until it is gone.
+            Some(code) if over && self.link.gone => vec![Effect::Quit { code }],
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn connected(&mut self, control: Control) {
+        if let Control::ReadOnly(why) = &control {
+            self.say(format!("read-only: {why}"), false);
+        }
+        self.link.control = control;
+    }
+
+    pub(super) fn answered(&mut self, id: u64, answer: Answer) {
+        match answer {
+            Answer::Queued => self.link.queued(id),
+            Answer::Applied { .. } => {
+                self.link.answered(id);
+            }
+            Answer::Rejected { why } => {
+                let what = self.link.answered(id).map_or_else(String::new, |sent| format!("{}: ", sent.text));
+                self.say(format!("{what}{why}"), true);
+            }
+            Answer::Welcome { paused, .. } => self.run.paused = paused,
+            Answer::State(report) => self.tensors.merge(report, "live"),
+            Answer::Opened(detail) => self.opened(detail),
+        }
+    }
+
+    pub(super) fn opened(&mut self, detail: Box<StateDetail>) {
+        if let Some(opened) = &mut self.tensors.opened
+            && opened.tensor == detail.tensor.name
+        {
+            opened.detail = Some(detail);
+        }
+    }
+
+    pub(super) fn tick(&mut self, now: f64) -> Vec<Effect> {
+        self.now = now;
+        if self.notice.as_ref().is_some_and(|notice| notice.until < now) && self.leaving.is_none() {
+            self.notice = None;
+            self.revision += 1;
+        }
+        let mut effects = Vec::new();
+        let stop_waits = self.leaving.is_some() && self.link.control == Control::Full;
+        if stop_waits && self.is_live() && !self.link.stopping {
+            effects.extend(self.command(Command::Stop));
+        }
+        if self.screen == Screen::State && self.frozen.is_none() {
+            effects.extend(self.ask_state());
+        }
+        let listed = self.runs.asked.is_some_and(|asked| now - asked < LIST_SECONDS);
+        if self.screen == Screen::Runs && !listed {
+            self.runs.asked = Some(now);
+            effects.push(Effect::LoadRuns);
+        }
+        effects
+    }
+
+    /// Asks for what the State screen shows: at most twice a second, and only for the names in view.
+    fn ask_state(&mut self) -> Vec<Effect> {
+        let Some(run) = self.watching.as_ref().map(|run| run.id.clone()) else { return Vec::new() };
+        let waits = self.tensors.asked.is_some_and(|asked| self.now - asked < ASK_SECONDS);
+        if waits {
+            return Vec::new();
+        }
+        if self.is_live() && self.link.control != Control::None {
+            self.tensors.asked = Some(self.now);
+            let command = match &self.tensors.opened {
+                Some(opened) => Command::Open { tensor: opened.tensor.clone(), width: STRIP },
+                None => Command::Inspect { names: self.tensors.in_view(usize::from(self.size.1)) },
+            };
+            return self.command(command);
+        }
+        if self.is_live() {
+            return Vec::new();
+        }
+        // A run that is not live does not change: what is here stays.
+        match &self.tensors.opened {
+            Some(opened) if opened.detail.is_none() && self.tensors.asked.is_none() => {
+                self.tensors.asked = Some(self.now);
+                vec![Effect::LoadDetail { run, tensor: opened.tensor.clone(), width: STRIP }]
+            }
+            None if self.tensors.source != "last checkpoint" && self.tensors.asked.is_none() => {
+                self.tensors.asked = Some(self.now);
+                vec![Effect::LoadState { run }]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl State {
+    /// The message beside a field, when it belongs to that field.
+    pub fn field_error(&self, key: &str) -> Option<&FieldError> {
+        self.form.error.as_ref().filter(|error| error.key == key)
+    }
+}

@@ -1,0 +1,107 @@
+//! `tui-train plan`: the ledger for every optimizer, without training.
+
+use serde_json::json;
+
+use super::{output, settings::Settings};
+use crate::{
+    config::Config,
+    ledger,
+    protocol::SCHEMA,
+    run::{
+        table::Table,
+        text::{bytes, count},
+    },
+};
+
+/// The configuration to plan.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    settings: Settings,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints one row an optimizer. Everything is exact but the activations and so the total (`~`).
+///
+/// # Errors
+/// The configuration cannot be used.
+pub fn run(args: Args) -> anyhow::Result<i32> {
+    let config = args.settings.resolve()?.config;
+    if args.json { output::json(&as_json(&config)) } else { output::text(&as_table(&config)) }
+}
+
+fn model_name(config: &Config) -> &str {
+    config.model.preset.as_deref().unwrap_or("llama")
+}
+
+fn as_json(config: &Config) -> serde_json::Value {
+    let all = ledger::all(config);
+    let model = ledger::ledger(config);
+    let optimizers: Vec<_> = all
+        .iter()
+        .map(|(name, ledger)| {
+            json!({
+                "name": name.as_str(),
+                "state_elements": ledger.state_elements,
+                "state_bytes": ledger.state_bytes,
+                "parameter_bytes": ledger.parameter_bytes,
+                "gradient_bytes": ledger.gradient_bytes,
+                "accumulation_bytes": ledger.accumulation_bytes,
+                "activation_bytes_estimated": ledger.activation_bytes_estimated,
+                "total_bytes_estimated": ledger.total_bytes_estimated,
+            })
+        })
+        .collect();
+    json!({
+        "schema": SCHEMA,
+        "model": model_name(config),
+        "parameters": model.parameters,
+        "tensors": model.parameter_tensors,
+        "micro_batch": config.train.micro_batch,
+        "accumulate": config.train.accumulate,
+        "seq_len": config.train.seq_len,
+        "optimizers": optimizers,
+    })
+}
+
+fn as_table(config: &Config) -> String {
+    let ledger = ledger::ledger(config);
+    let train = &config.train;
+    let mut text = format!(
+        "{}: {} parameters in {} tensors; {} x {} sequences of {} tokens an update\n\n",
+        model_name(config),
+        count(ledger.parameters),
+        ledger.parameter_tensors,
+        train.micro_batch,
+        train.accumulate,
+        train.seq_len
+    );
+    let mut table = Table::new(&[
+        "optimizer",
+        ">state elements",
+        ">state",
+        ">parameters",
+        ">gradients",
+        ">accumulation",
+        ">activations",
+        ">total",
+    ]);
+    for (name, ledger) in ledger::all(config) {
+        let mark = if name == config.optimizer.name { "*" } else { "" };
+        table.row([
+            format!("{name}{mark}"),
+            count(ledger.state_elements),
+            bytes(ledger.state_bytes),
+            bytes(ledger.parameter_bytes),
+            bytes(ledger.gradient_bytes),
+            bytes(ledger.accumulation_bytes),
+            format!("~{}", bytes(ledger.activation_bytes_estimated)),
+            format!("~{}", bytes(ledger.total_bytes_estimated)),
+        ]);
+    }
+    text.push_str(&table.aligned());
+    text.push_str("\n* chosen.  ~ estimated; everything else is counted from shapes.\n");
+    text
+}

@@ -1,0 +1,177 @@
+//! `tui-train run`: starts a run at once, and shows it or prints it.
+
+use std::{
+    io::IsTerminal,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::{Duration, Instant},
+};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use super::{INTERRUPTED, attach, output, settings::Settings};
+use crate::{
+    config::Resolved,
+    data::Dataset,
+    protocol::{Command, Event, Reason, Update},
+    run::{Client, Home, RunDir, export, launch, lock, tail::Tail, text},
+};
+
+/// What to train, and how to watch it.
+#[derive(Debug, Default, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    settings: Settings,
+    /// Name of the run
+    #[arg(long)]
+    name: Option<String>,
+    /// Print lines instead of opening the screens
+    #[arg(long)]
+    headless: bool,
+    /// Print every event as one JSON line; implies --headless
+    #[arg(long)]
+    json: bool,
+}
+
+/// Time between two looks at the record.
+const POLL: Duration = Duration::from_millis(50);
+/// Least time between two printed lines.
+const LINE: Duration = Duration::from_secs(1);
+
+/// Starts the run in its own process and follows it.
+///
+/// # Errors
+/// The configuration, its data or the state folder cannot be used.
+pub fn run(args: Args) -> anyhow::Result<i32> {
+    let resolved = args.settings.resolve()?;
+    // Whatever is wrong with the data is told before there is a run to show it in.
+    Dataset::open(&resolved.config)?;
+    let home = Home::from_env()?;
+    let name = args.name.clone().unwrap_or_else(|| default_name(&resolved));
+    let headless = args.headless || args.json || !std::io::stdout().is_terminal();
+    let presses = headless.then(interrupts).transpose()?;
+    let run = launch::start(&home, &resolved, &name)?;
+    match presses {
+        None => attach::open(run),
+        Some(presses) => follow(&run, args.json, &presses),
+    }
+}
+
+/// What a run is called when nobody names it: its model and optimizer.
+fn default_name(resolved: &Resolved) -> String {
+    let model = resolved.config.model.preset.as_deref().unwrap_or("llama");
+    format!("{model}-{}", resolved.config.optimizer.name)
+}
+
+/// Counts interrupts instead of dying of them.
+fn interrupts() -> std::io::Result<Arc<AtomicUsize>> {
+    let presses = Arc::new(AtomicUsize::new(0));
+    for signal in [SIGINT, SIGTERM] {
+        let presses = Arc::clone(&presses);
+        let mut signals = signal_hook::iterator::Signals::new([signal])?;
+        std::thread::spawn(move || signals.forever().for_each(|_| drop(presses.fetch_add(1, SeqCst))));
+    }
+    Ok(presses)
+}
+
+/// Prints the run until it ends. A closed standard output ends the printing, not the run.
+fn follow(run: &RunDir, json: bool, presses: &AtomicUsize) -> anyhow::Result<i32> {
+    let mut tail = Tail::open(run);
+    let mut printer = Printer { json, last_line: None, total: 0 };
+    let mut told = false;
+    loop {
+        let live = lock::is_live(run);
+        for event in tail.poll()? {
+            if !printer.print(run, &event)? {
+                return Ok(0);
+            }
+            if let Event::RunEnded(ended) = &event {
+                let stopped_by_us = told && ended.reason == Reason::Stopped;
+                return Ok(if stopped_by_us { INTERRUPTED } else { ended.reason.exit_code() });
+            }
+        }
+        if !live {
+            let log = std::fs::read_to_string(run.worker_log()).unwrap_or_default();
+            let last = log.lines().last().unwrap_or("its log is empty");
+            anyhow::bail!("the worker of run {} died: {last} (see {})", run.id(), run.worker_log().display());
+        }
+        match presses.load(SeqCst) {
+            0 => {}
+            1 if !told => {
+                told = true;
+                output::message("stopping: the update is finished and a checkpoint written; Ctrl+C again to leave now");
+                Client::connect(run)?.send(Command::Stop)?;
+            }
+            1 => {}
+            _ => return Ok(INTERRUPTED),
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+struct Printer {
+    json: bool,
+    last_line: Option<Instant>,
+    total: u64,
+}
+
+impl Printer {
+    /// False when nobody reads any more.
+    fn print(&mut self, run: &RunDir, event: &Event) -> anyhow::Result<bool> {
+        if self.json {
+            return output::line(&serde_json::to_string(event)?);
+        }
+        match event {
+            Event::Header(header) => {
+                self.total = header.total_updates;
+                output::line(&format!(
+                    "{}: {} parameters, {}, {} x {} sequences of {} tokens, {} updates on {} ({} threads)",
+                    header.run,
+                    text::count(header.ledger.parameters),
+                    header.config.optimizer.name,
+                    header.config.train.micro_batch,
+                    header.config.train.accumulate,
+                    header.config.train.seq_len,
+                    header.total_updates,
+                    header.device,
+                    header.threads,
+                ))
+            }
+            Event::Update(update) => self.update(update),
+            Event::Validation(validation) => output::line(&format!(
+                "validation at update {}: loss {:.4} over {} tokens",
+                validation.update,
+                validation.loss,
+                text::count(validation.tokens)
+            )),
+            Event::Alert(alert) => {
+                output::message(&alert.message);
+                Ok(true)
+            }
+            Event::RunEnded(ended) => {
+                if let Some(message) = &ended.message {
+                    output::message(&format!("error: {message}"));
+                }
+                if self.total > 0 && ended.summary.updates > 0 {
+                    output::line(&format!("\n{}", export::markdown::summary(&ended.summary)))?;
+                }
+                output::line(&format!("run {}: {}", run.id(), ended.reason.as_str()))
+            }
+            _ => Ok(true),
+        }
+    }
+
+    fn update(&mut self, update: &Update) -> anyhow::Result<bool> {
+        let due = self.last_line.is_none_or(|last| last.elapsed() >= LINE);
+        if !due && update.update != self.total {
+            return Ok(true);
+        }
+        self.last_line = Some(Instant::now());
+        output::line(&format!(
+            "update {:>6}/{}  loss {:.4}  lr {:.2e}  grad norm {:.3}  {:.0} tokens/s",
+            update.update, self.total, update.loss, update.learning_rate, update.grad_norm, update.tokens_per_second
+        ))
+    }
+}

@@ -1,0 +1,87 @@
+//! One micro-batch on the host.
+
+use super::tokens::{SEPARATOR, Tokens, VOCABULARY};
+
+/// The target of a padded place: it has no loss. PyTorch's `ignore_index`.
+pub const IGNORE: i32 = -100;
+
+/// Rows of input and target tokens, all filled to `seq_len`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    pub rows: usize,
+    pub seq_len: usize,
+    /// `[rows, seq_len]`, row after row; short rows are filled with 0 on the right.
+    pub inputs: Vec<i32>,
+    /// `[rows, seq_len]`: the token after each input, [`IGNORE`] where the row is filled.
+    pub targets: Vec<i32>,
+    /// Real input tokens of each row.
+    pub lengths: Vec<usize>,
+    /// Targets that count.
+    pub target_tokens: u64,
+}
+
+impl Batch {
+    /// The given sequences of a stream, one a row. A sequence beyond the end makes an all-padded row.
+    pub(super) fn cut(tokens: &Tokens, seq_len: usize, sequences: impl Iterator<Item = u64>) -> Self {
+        let rows = sequences.size_hint().0;
+        let mut batch = Self {
+            rows: 0,
+            seq_len,
+            inputs: Vec::with_capacity(rows * seq_len),
+            targets: Vec::with_capacity(rows * seq_len),
+            lengths: Vec::with_capacity(rows),
+            target_tokens: 0,
+        };
+        for sequence in sequences {
+            let start = sequence as usize * seq_len;
+            batch.rows += 1;
+            batch.targets.extend(tokens.ids(start + 1..start + 1 + seq_len));
+            let length = batch.targets.len() - (batch.rows - 1) * seq_len;
+            batch.inputs.extend(tokens.ids(start..start + length));
+            batch.inputs.resize(batch.rows * seq_len, i32::from(SEPARATOR));
+            batch.targets.resize(batch.rows * seq_len, IGNORE);
+            batch.lengths.push(length);
+            batch.target_tokens += length as u64;
+        }
+        debug_assert!(batch.inputs.iter().all(|id| (0..VOCABULARY as i32).contains(id)));
+        debug_assert!(batch.targets.iter().all(|id| *id == IGNORE || (0..VOCABULARY as i32).contains(id)));
+        batch
+    }
+
+    /// Whether some row is shorter than `seq_len`.
+    pub fn has_padding(&self) -> bool {
+        self.target_tokens < (self.rows * self.seq_len) as u64
+    }
+
+    /// Inputs and targets of one row, padding included; empty beyond the last row.
+    pub fn row(&self, row: usize) -> (&[i32], &[i32]) {
+        let places = row * self.seq_len..(row + 1) * self.seq_len;
+        (self.inputs.get(places.clone()).unwrap_or_default(), self.targets.get(places).unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_the_inputs_one_on() {
+        let tokens = Tokens::from_bytes(b"abcdefg".to_vec());
+        let batch = Batch::cut(&tokens, 3, 0..2);
+        assert_eq!((batch.rows, batch.seq_len, batch.target_tokens), (2, 3, 6));
+        assert_eq!(batch.row(0), (&[97, 98, 99][..], &[98, 99, 100][..]));
+        assert_eq!(batch.row(1), (&[100, 101, 102][..], &[101, 102, 103][..]));
+        assert!(batch.row(2).0.is_empty());
+        assert!(!batch.has_padding());
+    }
+
+    #[test]
+    fn a_short_last_sequence_is_filled_and_its_targets_are_ignored() {
+        let tokens = Tokens::from_bytes(b"abcdef".to_vec());
+        let batch = Batch::cut(&tokens, 4, 0..2);
+        assert_eq!(batch.lengths, [4, 1]);
+        assert_eq!(batch.row(1), (&[101, 0, 0, 0][..], &[102, IGNORE, IGNORE, IGNORE][..]));
+        assert_eq!(batch.target_tokens, 5);
+        assert!(batch.has_padding());
+    }
+}

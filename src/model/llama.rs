@@ -1,0 +1,201 @@
+//! Llama (Touvron et al. 2023): pre-norm decoder with rotary embedding, grouped-query attention and SwiGLU, under
+//! the parameter names of Hugging Face's `LlamaForCausalLM`.
+
+use burn::{
+    module::Module,
+    tensor::{Device, Int, Tensor, TensorData, activation},
+};
+
+use super::{
+    SummedLoss, TrainModel,
+    init::Init,
+    layers::{Embedding, Linear, RmsNorm},
+    loss, mask,
+    rotary::Rotary,
+};
+use crate::{
+    config::{Config, ModelConfig},
+    data::batch::Batch,
+};
+
+/// The whole language model. Without `lm_head` the embedding is the head: one parameter, one state.
+#[derive(Module, Debug)]
+pub struct Llama {
+    model: Decoder,
+    lm_head: Option<Linear>,
+    #[module(skip)]
+    tables: Tables,
+}
+
+#[derive(Module, Debug)]
+struct Decoder {
+    embed_tokens: Embedding,
+    layers: Vec<Layer>,
+    norm: RmsNorm,
+}
+
+#[derive(Module, Debug)]
+struct Layer {
+    self_attn: Attention,
+    mlp: FeedForward,
+    input_layernorm: RmsNorm,
+    post_attention_layernorm: RmsNorm,
+}
+
+#[derive(Module, Debug)]
+struct Attention {
+    q_proj: Linear,
+    k_proj: Linear,
+    v_proj: Linear,
+    o_proj: Linear,
+    #[module(skip)]
+    heads: usize,
+    #[module(skip)]
+    shared: usize,
+}
+
+#[derive(Module, Debug)]
+struct FeedForward {
+    gate_proj: Linear,
+    up_proj: Linear,
+    down_proj: Linear,
+}
+
+/// What does not depend on the weights, made once.
+#[derive(Debug, Clone)]
+struct Tables {
+    rotary: Rotary,
+    causal_tt: Tensor<2>,
+    device: Device,
+}
+
+impl TrainModel for Llama {
+    fn init(config: &Config, device: &Device) -> Self {
+        let model = &config.model;
+        let plain = device.clone().inner();
+        let init = Init::new(config.train.seed, device);
+        let tables = Tables {
+            rotary: Rotary::new(config.train.seq_len, model.head_dim(), model.rope_theta, &plain),
+            causal_tt: mask::causal(config.train.seq_len, &plain),
+            device: plain,
+        };
+        let lm_head = (!model.tie_word_embeddings)
+            .then(|| Linear::new(&init.at("lm_head"), model.hidden_size, model.vocab_size));
+        Self { model: Decoder::new(model, &init.at("model")), lm_head, tables }
+    }
+
+    fn loss(&self, batch: &Batch) -> SummedLoss {
+        let logits_btv = self.forward(batch);
+        let [rows, time, vocabulary] = logits_btv.dims();
+        let logits_nv = logits_btv.reshape([rows * time, vocabulary]);
+        let sum = loss::cross_entropy_sum(logits_nv, &batch.targets, &self.tables.device);
+        SummedLoss { sum, targets: batch.target_tokens }
+    }
+}
+
+impl Llama {
+    /// Logits `[b, t, v]` of a batch's inputs.
+    pub fn forward(&self, batch: &Batch) -> Tensor<3> {
+        let shape = [batch.rows, batch.seq_len];
+        let ids: Vec<i64> = batch.inputs.iter().map(|&id| i64::from(id)).collect();
+        let ids_bt = Tensor::<2, Int>::from_data(TensorData::new(ids, shape), &self.tables.device);
+        let mask_bkgtt = self.tables.mask(batch);
+        let mut x_btd = self.model.embed_tokens.forward(ids_bt);
+        for layer in &self.model.layers {
+            x_btd = layer.forward(x_btd, &self.tables.rotary, mask_bkgtt.clone());
+        }
+        let x_btd = self.model.norm.forward(x_btd);
+        match &self.lm_head {
+            Some(head) => head.forward(x_btd),
+            None => self.model.embed_tokens.as_head(x_btd),
+        }
+    }
+}
+
+impl Tables {
+    /// Causal, and over the padded keys where a row has any; broadcasts over heads.
+    fn mask(&self, batch: &Batch) -> Tensor<5> {
+        let time = batch.seq_len;
+        let causal = self.causal_tt.clone().slice([0..time, 0..time]).reshape([1, 1, 1, time, time]);
+        if !batch.has_padding() {
+            return causal;
+        }
+        let padding_bt = mask::padding(&batch.lengths, time, &self.device);
+        causal + padding_bt.reshape([batch.rows, 1, 1, 1, time])
+    }
+}
+
+impl Decoder {
+    fn new(model: &ModelConfig, init: &Init) -> Self {
+        Self {
+            embed_tokens: Embedding::new(&init.at("embed_tokens"), model.vocab_size, model.hidden_size),
+            layers: (0..model.num_hidden_layers)
+                .map(|layer| Layer::new(model, &init.at("layers").at(layer)))
+                .collect(),
+            norm: RmsNorm::new(&init.at("norm"), model.hidden_size, model.rms_norm_eps),
+        }
+    }
+}
+
+impl Layer {
+    fn new(model: &ModelConfig, init: &Init) -> Self {
+        let (width, feed) = (model.hidden_size, model.intermediate_size);
+        let shared = model.num_key_value_heads * model.head_dim();
+        let attention = init.at("self_attn");
+        let mlp = init.at("mlp");
+        let norm = |name| RmsNorm::new(&init.at(name), width, model.rms_norm_eps);
+        Self {
+            self_attn: Attention {
+                q_proj: Linear::new(&attention.at("q_proj"), width, width),
+                k_proj: Linear::new(&attention.at("k_proj"), width, shared),
+                v_proj: Linear::new(&attention.at("v_proj"), width, shared),
+                o_proj: Linear::new(&attention.at("o_proj"), width, width),
+                heads: model.num_attention_heads,
+                shared: model.num_key_value_heads,
+            },
+            mlp: FeedForward {
+                gate_proj: Linear::new(&mlp.at("gate_proj"), width, feed),
+                up_proj: Linear::new(&mlp.at("up_proj"), width, feed),
+                down_proj: Linear::new(&mlp.at("down_proj"), feed, width),
+            },
+            input_layernorm: norm("input_layernorm"),
+            post_attention_layernorm: norm("post_attention_layernorm"),
+        }
+    }
+
+    fn forward(&self, x_btd: Tensor<3>, rotary: &Rotary, mask_bkgtt: Tensor<5>) -> Tensor<3> {
+        let attended =
+            self.self_attn.forward(self.input_layernorm.forward(x_btd.clone()), rotary, mask_bkgtt);
+        let x_btd = x_btd + attended;
+        let fed = self.mlp.forward(self.post_attention_layernorm.forward(x_btd.clone()));
+        x_btd + fed
+    }
+}
+
+impl Attention {
+    /// Grouped-query attention: `g` query heads share one key and value head, by broadcasting rather than copying.
+    fn forward(&self, x_btd: Tensor<3>, rotary: &Rotary, mask_bkgtt: Tensor<5>) -> Tensor<3> {
+        let [rows, time, width] = x_btd.dims();
+        let (shared, group) = (self.shared, self.heads / self.shared);
+        let head = width / self.heads;
+        let q_bthe = self.q_proj.forward(x_btd.clone()).reshape([rows, time, self.heads, head]);
+        let k_btke = self.k_proj.forward(x_btd.clone()).reshape([rows, time, shared, head]);
+        let v_btke = self.v_proj.forward(x_btd).reshape([rows, time, shared, head]);
+        let q_bthe = rotary.apply(q_bthe).mul_scalar(1.0 / (head as f64).sqrt());
+        let k_btke = rotary.apply(k_btke);
+        let q_bkgte = q_bthe.reshape([rows, time, shared, group, head]).permute([0, 2, 3, 1, 4]);
+        let k_bkget = k_btke.permute([0, 2, 3, 1]).reshape([rows, shared, 1, head, time]);
+        let v_bkgte = v_btke.permute([0, 2, 1, 3]).reshape([rows, shared, 1, time, head]);
+        let scores_bkgtt = q_bkgte.matmul(k_bkget) + mask_bkgtt;
+        let mixed_bkgte = activation::softmax(scores_bkgtt, 4).matmul(v_bkgte);
+        self.o_proj.forward(mixed_bkgte.permute([0, 3, 1, 2, 4]).reshape([rows, time, width]))
+    }
+}
+
+impl FeedForward {
+    /// SwiGLU: `down(silu(gate(x)) * up(x))`.
+    fn forward(&self, x_btd: Tensor<3>) -> Tensor<3> {
+        let gate = activation::silu(self.gate_proj.forward(x_btd.clone()));
+        self.down_proj.forward(gate * self.up_proj.forward(x_btd))
+    }
+}

@@ -1,0 +1,190 @@
+//! `transformers.optimization.Adafactor` (Shazeer and Stern 2018, arXiv 1804.04235).
+//!
+//! ```text
+//! a  = rate (scale_parameter ? max(eps2, RMS(p)) : 1)      RMS(p) before the update
+//! b2 = 1 - t^decay_rate                                    0 at the first update
+//! q  = g^2 + eps1
+//! R <- b2 R + (1 - b2) mean over columns of q              exp_avg_sq_row, one a row
+//! C <- b2 C + (1 - b2) mean over rows of q                 exp_avg_sq_col, one a column
+//! u  = g / sqrt(R / mean(R)) / sqrt(C)                     fewer than two axes: g / sqrt(V), V full
+//! u  = a u / max(1, RMS(u) / clip_threshold)
+//! p <- p - weight_decay a p - u
+//! ```
+//! `rate` is the scheduled one, or with `relative_step` min(1e-2 or 1e-6 t, 1/sqrt(t)). More than two axes: the last
+//! two are factored, for each leading index by itself. With `beta1` the update is averaged (`exp_avg`).
+
+use burn::tensor::{DType, Tensor};
+
+use super::{Entry, Optimizer, OptimizerState, StateError, Step, state::Taker};
+use crate::config::AdafactorConfig;
+
+/// The rule.
+#[derive(Debug, Clone)]
+pub struct Adafactor(AdafactorConfig);
+
+/// State of one parameter. `RMS` is the parameter's root mean square before the last update, kept on the device.
+#[derive(Debug, Clone)]
+pub struct AdafactorState {
+    step: u64,
+    rms: Tensor<1>,
+    second: Second,
+    exp_avg: Option<Tensor<1>>,
+}
+
+/// The second moment: two vectors for a matrix, itself for a vector.
+#[derive(Debug, Clone)]
+enum Second {
+    /// Rows `[lead * rows]`, columns `[lead * columns]`.
+    Factored {
+        row: Tensor<1>,
+        col: Tensor<1>,
+    },
+    Full(Tensor<1>),
+}
+
+/// The last two axes of a shape, and the product of those before them.
+struct Axes {
+    lead: usize,
+    rows: usize,
+    columns: usize,
+}
+
+impl Axes {
+    fn of(shape: &[usize]) -> Option<Self> {
+        match shape {
+            [lead @ .., rows, columns] => {
+                Some(Self { lead: lead.iter().product(), rows: *rows, columns: *columns })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Adafactor {
+    /// With these settings; unless `relative_step`, the rate comes with each step.
+    pub fn new(config: &AdafactorConfig) -> Self {
+        Self(config.clone())
+    }
+
+    fn rate(&self, scheduled: f64, count: f64) -> f64 {
+        if !self.0.relative_step {
+            return scheduled;
+        }
+        let cap = if self.0.warmup_init { 1e-6 * count } else { 1e-2 };
+        f64::min(cap, 1.0 / count.sqrt())
+    }
+
+    /// The gradient over the root of the second moment, and the moment after this update.
+    fn precondition(
+        &self,
+        grad: &Tensor<1>,
+        axes: Option<Axes>,
+        old: Option<Second>,
+        decay: f64,
+    ) -> (Tensor<1>, Second) {
+        let squared = grad.clone().square().add_scalar(self.0.eps[0]);
+        let blend = |old: Option<Tensor<1>>, new: Tensor<1>| match old {
+            Some(old) => old.mul_scalar(decay) + new.mul_scalar(1.0 - decay),
+            None => new.mul_scalar(1.0 - decay),
+        };
+        let Some(Axes { lead, rows, columns }) = axes else {
+            let old = match old {
+                Some(Second::Full(old)) => Some(old),
+                _ => None,
+            };
+            let full = blend(old, squared);
+            return (grad.clone() * full.clone().sqrt().recip(), Second::Full(full));
+        };
+        let (old_row, old_col) = match old {
+            Some(Second::Factored { row, col }) => (Some(row), Some(col)),
+            _ => (None, None),
+        };
+        let squared = squared.reshape([lead, rows, columns]);
+        let row = blend(old_row, squared.clone().mean_dim(2).reshape([lead * rows]));
+        let col = blend(old_col, squared.mean_dim(1).reshape([lead * columns]));
+        let row_3d = row.clone().reshape([lead, rows, 1]);
+        let by_row = (row_3d.clone() / row_3d.mean_dim(1)).sqrt().recip();
+        let by_col = col.clone().reshape([lead, 1, columns]).sqrt().recip();
+        let update = grad.clone().reshape([lead, rows, columns]) * by_row * by_col;
+        (update.reshape([lead * rows * columns]), Second::Factored { row, col })
+    }
+}
+
+impl Optimizer for Adafactor {
+    type State = AdafactorState;
+
+    fn step(
+        &self,
+        step: Step<'_>,
+        param: Tensor<1>,
+        grad: Tensor<1>,
+        state: Option<AdafactorState>,
+    ) -> (Tensor<1>, AdafactorState) {
+        let config = &self.0;
+        let dtype = param.dtype();
+        // The reference computes in f32 whatever the parameter's type, and rounds once at the end.
+        let (param, grad) = (param.cast(DType::F32), grad.cast(DType::F32));
+        let (count, old_second, exp_avg) =
+            state.map_or((0, None, None), |state| (state.step, Some(state.second), state.exp_avg));
+        let count = count + 1;
+        let rms = root_mean_square(&param);
+        let rate = self.rate(step.lr, count as f64);
+        let scale = |tensor: Tensor<1>| {
+            let scaled = tensor.mul_scalar(rate);
+            if config.scale_parameter { scaled * rms.clone().clamp_min(config.eps[1]) } else { scaled }
+        };
+        let decay = 1.0 - (count as f64).powf(config.decay_rate);
+        let (update, second) = self.precondition(&grad, Axes::of(step.shape), old_second, decay);
+        let shrink = root_mean_square(&update).div_scalar(config.clip_threshold).clamp_min(1.0).recip();
+        let update = scale(update * shrink);
+        let exp_avg = config.beta1.map(|beta1| {
+            let fresh = update.clone().mul_scalar(1.0 - beta1);
+            exp_avg.map_or_else(|| fresh.clone(), |old| old.mul_scalar(beta1) + fresh.clone())
+        });
+        let update = exp_avg.clone().unwrap_or(update);
+        let decayed = if config.weight_decay == 0.0 {
+            param
+        } else {
+            param.clone() - scale(param).mul_scalar(config.weight_decay)
+        };
+        ((decayed - update).cast(dtype), AdafactorState { step: count, rms, second, exp_avg })
+    }
+}
+
+/// `sqrt(mean(x^2))`, `[1]`.
+fn root_mean_square(values: &Tensor<1>) -> Tensor<1> {
+    values.clone().square().mean().sqrt()
+}
+
+impl OptimizerState for AdafactorState {
+    fn entries(&self, shape: &[usize]) -> Vec<Entry> {
+        let mut entries = vec![Entry::number("step", self.step as f64), Entry::tensor("RMS", &self.rms, &[])];
+        match &self.second {
+            Second::Factored { row, col } => {
+                let (lead, last) = shape.split_at(shape.len().saturating_sub(2));
+                entries.push(Entry::tensor("exp_avg_sq_row", row, &[lead, &last[..1]].concat()));
+                entries.push(Entry::tensor("exp_avg_sq_col", col, &[lead, &last[1..]].concat()));
+            }
+            Second::Full(full) => entries.push(Entry::tensor("exp_avg_sq", full, shape)),
+        }
+        entries.extend(self.exp_avg.as_ref().map(|average| Entry::tensor("exp_avg", average, shape)));
+        entries
+    }
+
+    fn from_entries(entries: Vec<Entry>) -> Result<Self, StateError> {
+        let mut entries = Taker(entries);
+        let second = match entries.optional("exp_avg_sq") {
+            Some(full) => Second::Full(full),
+            None => Second::Factored {
+                row: entries.tensor("exp_avg_sq_row")?,
+                col: entries.tensor("exp_avg_sq_col")?,
+            },
+        };
+        Ok(Self {
+            step: entries.number("step")? as u64,
+            rms: entries.tensor("RMS")?,
+            second,
+            exp_avg: entries.optional("exp_avg"),
+        })
+    }
+}

@@ -1,0 +1,76 @@
+//! `torch.optim.SGD`.
+//!
+//! ```text
+//! g <- g + wd p
+//! b <- g                                 at the first update: dampening does not apply
+//! b <- mu b + (1 - dampening) g          later: momentum_buffer
+//! p <- p - lr (nesterov ? g + mu b : b)
+//! ```
+
+use burn::tensor::Tensor;
+
+use super::{Entry, Optimizer, OptimizerState, StateError, Step, state::Taker};
+use crate::config::SgdConfig;
+
+/// The rule.
+#[derive(Debug, Clone)]
+pub struct Sgd {
+    momentum: f64,
+    dampening: f64,
+    weight_decay: f64,
+    nesterov: bool,
+}
+
+/// State of one parameter: nothing without momentum.
+#[derive(Debug, Clone)]
+pub struct SgdState {
+    momentum_buffer: Option<Tensor<1>>,
+}
+
+impl Sgd {
+    /// With these settings; the rate comes with each step.
+    pub fn new(config: &SgdConfig) -> Self {
+        Self {
+            momentum: config.momentum,
+            dampening: config.dampening,
+            weight_decay: config.weight_decay,
+            nesterov: config.nesterov,
+        }
+    }
+}
+
+impl Optimizer for Sgd {
+    type State = SgdState;
+
+    fn step(
+        &self,
+        step: Step<'_>,
+        param: Tensor<1>,
+        grad: Tensor<1>,
+        state: Option<SgdState>,
+    ) -> (Tensor<1>, SgdState) {
+        let grad =
+            if self.weight_decay == 0.0 { grad } else { grad + param.clone().mul_scalar(self.weight_decay) };
+        if self.momentum == 0.0 {
+            return (param - grad.mul_scalar(step.lr), SgdState { momentum_buffer: None });
+        }
+        let buffer = match state.and_then(|state| state.momentum_buffer) {
+            Some(buffer) => buffer.mul_scalar(self.momentum) + grad.clone().mul_scalar(1.0 - self.dampening),
+            None => grad.clone(),
+        };
+        let update =
+            if self.nesterov { grad + buffer.clone().mul_scalar(self.momentum) } else { buffer.clone() };
+        (param - update.mul_scalar(step.lr), SgdState { momentum_buffer: Some(buffer) })
+    }
+}
+
+impl OptimizerState for SgdState {
+    fn entries(&self, shape: &[usize]) -> Vec<Entry> {
+        let buffer = self.momentum_buffer.as_ref();
+        buffer.map(|buffer| Entry::tensor("momentum_buffer", buffer, shape)).into_iter().collect()
+    }
+
+    fn from_entries(entries: Vec<Entry>) -> Result<Self, StateError> {
+        Ok(Self { momentum_buffer: Taker(entries).optional("momentum_buffer") })
+    }
+}

@@ -1,0 +1,186 @@
+//! The process of a run: `tui-train worker RUNDIR`.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    sync::{Arc, atomic::AtomicBool},
+    time::Instant,
+};
+
+use anyhow::Context;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::{
+    control::{self, Status},
+    engine::{self, Ending, Surroundings},
+    event_log::EventLog,
+    nvml::Gpu,
+    telemetry::{self, Telemetry},
+    trainer::{self, Training},
+};
+use crate::{
+    backend::{allocator, devices},
+    config::{Config, validate},
+    data::{Cursor, Dataset, Prefetch, Windows, total_updates},
+    ledger,
+    protocol::{DataReport, Event, Header, Reason, RunEnded, SCHEMA, summary::Measured},
+    run::{RunDir, atomic, dir::Meta, export, lock::RunLock, socket, summary},
+};
+
+/// Trains the run of that directory to its end.
+///
+/// # Errors
+/// The directory is not a run's, another worker holds it, or its record cannot be written. Whatever goes wrong with the
+/// training itself is in the record, and only the exit code tells of it.
+pub fn main(path: &Path) -> anyhow::Result<i32> {
+    detach();
+    let started = Instant::now();
+    let run = RunDir::open(path)?;
+    let lock = RunLock::acquire(&run)?;
+    let config = run.config()?;
+    let meta = run.meta()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // The second signal ends the process at once.
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    // Bound before anything slow, so that whoever started the run can always reach it.
+    let listener = socket::bind(&run).context("the control socket cannot be made")?;
+    let status = Arc::new(Status::default());
+    let requests = control::serve(listener, Arc::clone(&status))?;
+
+    let gpu = Gpu::open();
+    let prepared = Prepared::new(&config);
+    let header = header(&run, &meta, &config, &prepared, &gpu);
+    let total = header.total_updates;
+    let log = EventLog::start(&run, &header).context("the record of the run cannot be written")?;
+    let events = log.sender().context("the writer has ended")?;
+    let telemetry = Telemetry::start(gpu, Arc::clone(&status), started, events.clone())?;
+
+    allocator::reset_peak();
+    let (ending, measured) = match prepared {
+        Err(message) => (failed(message), Measured::default()),
+        Ok(Prepared { dataset, .. }) => {
+            let around = Surroundings {
+                run: run.clone(),
+                config: config.clone(),
+                dataset,
+                total_updates: total,
+                events: events.clone(),
+                requests,
+                status,
+                stop,
+                started,
+            };
+            train(&around)
+        }
+    };
+    drop(telemetry);
+    drop(events);
+    let (mut writer, record) = log.finish().context("the record of the run could not be written")?;
+    let summary = summary::build(&record, ending.reason, measured, started.elapsed().as_secs_f64());
+    let json = serde_json::to_vec_pretty(&summary)?;
+    atomic::write_file(&run.summary_json(), &json)?;
+    atomic::write_file(&run.summary_md(), export::markdown::summary(&summary).as_bytes())?;
+    let reason = ending.reason;
+    writer.append(&Event::RunEnded(Box::new(RunEnded { reason, message: ending.message, summary })))?;
+    writer.sync()?;
+    socket::remove(&run);
+    drop(lock);
+    Ok(reason.exit_code())
+}
+
+/// A run outlives the terminal and the program that started it.
+fn detach() {
+    // Fails when this process already leads a group, as when a shell started it: then it is on its own already.
+    let _ = rustix::process::setsid();
+    // A run goes on when its terminal goes. The flag is never read.
+    let _ = signal_hook::flag::register(SIGHUP, Arc::new(AtomicBool::new(false)));
+}
+
+/// What must be at hand before the first update.
+struct Prepared {
+    dataset: Dataset,
+    total_updates: u64,
+}
+
+impl Prepared {
+    /// The reason, in one sentence, when the run cannot start.
+    fn new(config: &Config) -> Result<Self, String> {
+        let dataset = Dataset::open(config).map_err(|error| error.to_string())?;
+        let total_updates = total_updates(config, &dataset);
+        validate::warmup(config, total_updates).map_err(|error| error.to_string())?;
+        Ok(Self { dataset, total_updates })
+    }
+}
+
+fn header(run: &RunDir, meta: &Meta, config: &Config, prepared: &Result<Prepared, String>, gpu: &Gpu) -> Header {
+    let device = devices::open(&config.train.device);
+    let (total_updates, data) = prepared.as_ref().map_or_else(
+        |_| (config.train.max_updates.unwrap_or(0), DataReport::default()),
+        |prepared| (prepared.total_updates, prepared.dataset.report().clone()),
+    );
+    Header {
+        schema: SCHEMA,
+        run: run.id().to_owned(),
+        name: meta.name.clone(),
+        started: meta.created.clone(),
+        config: config.clone(),
+        explicit: meta.explicit.clone(),
+        device: device.as_ref().map_or_else(|_| config.train.device.clone(), |device| device.name.clone()),
+        threads: device.map_or(0, |device| device.threads),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        git: option_env!("TUI_TRAIN_GIT").map(str::to_owned),
+        hardware: telemetry::hardware(gpu),
+        total_updates,
+        data,
+        ledger: ledger::ledger(config),
+        notes: meta.notes.clone(),
+    }
+}
+
+/// Trains, and turns a panic into an ending: a library that fails by panicking must not lose the record.
+fn train(around: &Surroundings) -> (Ending, Measured) {
+    let result = catch_unwind(AssertUnwindSafe(|| -> anyhow::Result<(Ending, Measured)> {
+        let device = devices::open(&around.config.train.device)?;
+        let mut training = trainer::build(&around.config, &device.device);
+        let windows = Windows::new(around.dataset.clone(), &around.config, Cursor::default())?;
+        let windows = Prefetch::new(windows)?;
+        let ending = engine::train(around, &mut *training, windows)?;
+        Ok((ending, measured(&*training)))
+    }));
+    match result {
+        Ok(Ok(ended)) => ended,
+        Ok(Err(error)) => (failed(format!("{error:#}")), Measured::default()),
+        Err(panic) => (panicked(&*panic), Measured::default()),
+    }
+}
+
+fn measured(training: &dyn Training) -> Measured {
+    let parameters = training.parameters();
+    let elements: usize = parameters.iter().map(|(_, shape)| shape.iter().product::<usize>()).sum();
+    let optimizer = training.optimizer();
+    let entries: Vec<_> = optimizer.names().iter().flat_map(|name| optimizer.entries(name)).collect();
+    Measured {
+        parameter_bytes: elements as u64 * ledger::F32,
+        state_elements: entries.iter().map(crate::optim::Entry::elements).sum(),
+        state_bytes: entries.iter().map(crate::optim::Entry::bytes).sum(),
+        ..Measured::default()
+    }
+}
+
+const fn failed(message: String) -> Ending {
+    Ending { reason: Reason::Failed, message: Some(message) }
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Ending {
+    let words = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("a panic without a message");
+    let reason = if words.contains("out of memory") { Reason::OutOfMemory } else { Reason::Failed };
+    Ending { reason, message: Some(words.to_owned()) }
+}

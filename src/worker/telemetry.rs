@@ -1,0 +1,123 @@
+//! The thread that reads the machine about once a second: memory, processor, GPU.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{
+        Arc,
+        atomic::Ordering::Relaxed,
+        mpsc::{RecvTimeoutError, Sender, channel},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
+
+use super::{control::Status, event_log::Events, nvml::Gpu};
+use crate::{
+    backend::allocator,
+    protocol::{Event, Host},
+};
+
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// The running thread; ends when this is dropped.
+#[derive(Debug)]
+pub struct Telemetry {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Telemetry {
+    /// Reads once at the start, then every second.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(gpu: Gpu, status: Arc<Status>, started: Instant, events: Events) -> io::Result<Self> {
+        let (stop, stopped) = channel::<()>();
+        let thread = std::thread::Builder::new().name("telemetry".into()).spawn(move || {
+            let mut host = HostReader::new();
+            loop {
+                let mut reading = host.read();
+                gpu.read(&mut reading);
+                reading.update = status.update.load(Relaxed);
+                reading.time = started.elapsed().as_secs_f64();
+                if events.send(Event::Host(reading)).is_err() {
+                    return;
+                }
+                match stopped.recv_timeout(PERIOD) {
+                    Err(RecvTimeoutError::Timeout) => {}
+                    _ => return,
+                }
+            }
+        })?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Telemetry {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct HostReader {
+    /// Absent where the system cannot be asked; then these readings are absent, too.
+    system: Option<System>,
+    pid: Pid,
+    cores: f64,
+}
+
+impl HostReader {
+    fn new() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { system: System::new().ok(), pid: Pid::from_u32(std::process::id()), cores: cores as f64 }
+    }
+
+    fn read(&mut self) -> Host {
+        let what = ProcessRefreshKind::nothing().with_memory().with_cpu();
+        if let Some(system) = &mut self.system {
+            system.refresh_processes_specifics(ProcessesToUpdate::Some(&[self.pid]), false, what);
+        }
+        let process = self.system.as_ref().and_then(|system| system.process(self.pid));
+        let live = allocator::live_bytes();
+        Host {
+            host_rss: process.map(sysinfo::Process::memory),
+            cpu_percent: process.map(|process| f64::from(process.cpu_usage()) / self.cores),
+            allocator: (live > 0).then_some(live),
+            allocator_peak: (live > 0).then(allocator::peak_bytes),
+            ..Host::default()
+        }
+    }
+}
+
+/// What the machine is, for the header and the summary.
+pub fn hardware(gpu: &Gpu) -> BTreeMap<String, String> {
+    let mut hardware = BTreeMap::new();
+    let mut put = |key: &str, value: String| drop(hardware.insert(key.to_owned(), value));
+    put("cores", std::thread::available_parallelism().map_or(1, usize::from).to_string());
+    put("system", System::long_os_version().unwrap_or_else(|_| std::env::consts::OS.to_owned()));
+    if let Ok(mut system) = System::new() {
+        system.refresh_memory();
+        system.refresh_cpu_all();
+        let processor = system.cpus().first().map(|cpu| cpu.brand().trim().to_owned()).unwrap_or_default();
+        put("processor", if processor.is_empty() { "unknown".to_owned() } else { processor });
+        put("memory_bytes", system.total_memory().to_string());
+    }
+    if let Some((name, driver)) = gpu.describe() {
+        put("gpu", name);
+        put("driver", driver);
+    }
+    hardware
+}
+
+/// The most bytes of this process that were resident at once, as the operating system counts them.
+pub fn resident_peak() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+}

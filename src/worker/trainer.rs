@@ -1,0 +1,221 @@
+//! Training without a loop: forward, backward and accumulate a micro-batch; clip and update; evaluate.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use burn::tensor::{Device, Tensor};
+
+use super::weights;
+use crate::{
+    config::{Arch, Config},
+    data::Batch,
+    model::{TrainModel, llama::Llama},
+    optim::{self, Gradients, ParameterUpdates, clip, driver, stats},
+    protocol::{StateDetail, TensorState},
+};
+
+/// A model under training, whatever its architecture.
+pub trait Training {
+    /// Forward, backward, accumulate. The loss is divided by the target tokens of the whole window, so that the
+    /// accumulated gradient is that of the window as one batch.
+    fn micro_batch(&mut self, batch: &Batch, window_tokens: u64) -> PassTimes;
+
+    /// Clips and applies what has been accumulated, unless it is not finite.
+    fn update(&mut self, lr: f64, measure: bool) -> Outcome;
+
+    /// Drops what has been accumulated since the last update.
+    fn discard_window(&mut self);
+
+    /// Mean loss a target token over the batches, without a tape; and the tokens it was taken over.
+    fn evaluate(&self, batches: &mut dyn Iterator<Item = Batch>) -> (f64, u64);
+
+    /// Names and shapes of all parameters, in the model's order.
+    fn parameters(&self) -> Vec<(String, Vec<usize>)>;
+
+    /// Parameters, read to the host.
+    fn weights(&self) -> Vec<weights::HostTensor>;
+
+    /// The optimizer with its state.
+    fn optimizer(&self) -> &dyn ParameterUpdates;
+
+    /// Bytes of the accumulated gradients now.
+    fn gradient_bytes(&self) -> u64;
+
+    /// State of these parameters with statistics; of all when no name is given.
+    fn state(&self, names: &[String]) -> Vec<TensorState>;
+
+    /// One parameter opened.
+    fn open(&self, name: &str, width: usize) -> Option<StateDetail>;
+}
+
+/// Seconds of one micro-batch.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PassTimes {
+    pub forward: Duration,
+    pub backward: Duration,
+}
+
+/// What an update did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outcome {
+    /// Nats a target token over the window.
+    pub loss: f64,
+    /// Before clipping.
+    pub grad_norm: f64,
+    /// Not finite, or no target token at all: nothing was changed.
+    pub skipped: bool,
+}
+
+/// Builds the model and the optimizer that the configuration names.
+pub fn build(config: &Config, device: &Device) -> Box<dyn Training> {
+    match config.model.arch {
+        Arch::Llama => Box::new(Trainer::<Llama>::new(config, device)),
+    }
+}
+
+/// One architecture under training.
+#[allow(missing_debug_implementations)]
+pub struct Trainer<M: TrainModel> {
+    /// Taken out only while the optimizer walks it.
+    model: Option<M>,
+    optimizer: Box<dyn ParameterUpdates>,
+    gradients: Gradients,
+    /// Sum of the window's losses, each divided by the window's tokens; on the device.
+    loss: Option<Tensor<1>>,
+    max_norm: f64,
+    /// How far each parameter moved at the last measured update.
+    ratios: BTreeMap<String, f64>,
+}
+
+impl<M: TrainModel> Trainer<M> {
+    /// Fresh weights on the device, no optimizer state.
+    pub fn new(config: &Config, device: &Device) -> Self {
+        Self {
+            model: Some(M::init(config, &device.clone().autodiff())),
+            optimizer: optim::build(&config.optimizer),
+            gradients: Gradients::new(),
+            loss: None,
+            max_norm: config.clip.max_norm,
+            ratios: BTreeMap::new(),
+        }
+    }
+
+    fn tensor_state(
+        &self,
+        name: &str,
+        shape: &[usize],
+        described: Vec<(String, crate::protocol::StateTensor)>,
+    ) -> TensorState {
+        TensorState {
+            name: name.to_owned(),
+            shape: shape.to_vec(),
+            step: self.optimizer.slot(name).map_or(0, |(_, updates)| updates),
+            update_ratio: self.ratios.get(name).copied(),
+            state: described.into_iter().collect(),
+        }
+    }
+}
+
+impl<M: TrainModel> Training for Trainer<M> {
+    fn micro_batch(&mut self, batch: &Batch, window_tokens: u64) -> PassTimes {
+        let Some(model) = &self.model else { return PassTimes::default() };
+        if batch.target_tokens == 0 || window_tokens == 0 {
+            return PassTimes::default();
+        }
+        let start = Instant::now();
+        let loss = model.loss(batch).sum.div_scalar(window_tokens as f64);
+        let value = loss.clone().inner();
+        let forward = start.elapsed();
+        let mut tape = loss.backward();
+        self.gradients.add(model, &mut tape);
+        self.loss = Some(match self.loss.take() {
+            Some(sum) => sum + value,
+            None => value,
+        });
+        PassTimes { forward, backward: start.elapsed() - forward }
+    }
+
+    fn update(&mut self, lr: f64, measure: bool) -> Outcome {
+        let gradients = std::mem::take(&mut self.gradients);
+        let loss = self.loss.take().map_or(f64::NAN, |loss| f64::from(loss.into_scalar::<f32>()));
+        let grad_norm = clip::global_norm(&gradients);
+        let skipped = !loss.is_finite() || !grad_norm.is_finite();
+        if let (false, Some(model)) = (skipped, self.model.take()) {
+            let scale = clip::coefficient(grad_norm, self.max_norm);
+            let apply = driver::Apply { lr, scale, measure };
+            let (model, ratios) = driver::apply(&mut *self.optimizer, model, gradients, apply);
+            self.model = Some(model);
+            if measure {
+                self.ratios = ratios;
+            }
+        }
+        Outcome { loss, grad_norm, skipped }
+    }
+
+    fn discard_window(&mut self) {
+        self.gradients = Gradients::new();
+        self.loss = None;
+    }
+
+    fn evaluate(&self, batches: &mut dyn Iterator<Item = Batch>) -> (f64, u64) {
+        let Some(model) = &self.model else { return (f64::NAN, 0) };
+        let model = model.valid();
+        let (mut sum, mut tokens) = (0.0, 0);
+        for batch in batches {
+            let loss = model.loss(&batch);
+            sum += f64::from(loss.sum.into_scalar::<f32>());
+            tokens += loss.targets;
+        }
+        (sum / tokens as f64, tokens)
+    }
+
+    fn parameters(&self) -> Vec<(String, Vec<usize>)> {
+        self.model.as_ref().map(weights::shapes).unwrap_or_default()
+    }
+
+    fn weights(&self) -> Vec<weights::HostTensor> {
+        self.model.as_ref().map(weights::read).unwrap_or_default()
+    }
+
+    fn optimizer(&self) -> &dyn ParameterUpdates {
+        &*self.optimizer
+    }
+
+    fn gradient_bytes(&self) -> u64 {
+        self.gradients.bytes()
+    }
+
+    fn state(&self, names: &[String]) -> Vec<TensorState> {
+        let wanted: Vec<(String, Vec<usize>)> = self
+            .parameters()
+            .into_iter()
+            .filter(|(name, _)| names.is_empty() || names.contains(name))
+            .collect();
+        // One reduction and one read for all tensors together.
+        let entries: Vec<_> = wanted.iter().map(|(name, _)| self.optimizer.entries(name)).collect();
+        let mut described = stats::describe(&entries.concat()).into_iter();
+        wanted
+            .iter()
+            .zip(&entries)
+            .map(|((name, shape), entries)| {
+                let state =
+                    entries.iter().map(|entry| entry.name.to_owned()).zip(described.by_ref()).collect();
+                self.tensor_state(name, shape, state)
+            })
+            .collect()
+    }
+
+    fn open(&self, name: &str, width: usize) -> Option<StateDetail> {
+        let (name, shape) = self.parameters().into_iter().find(|(known, _)| known == name)?;
+        let entries = self.optimizer.entries(&name);
+        let state =
+            entries.iter().map(|entry| entry.name.to_owned()).zip(stats::describe(&entries)).collect();
+        Some(StateDetail {
+            update: 0,
+            tensor: self.tensor_state(&name, &shape, state),
+            strips: stats::strips(&entries, width),
+        })
+    }
+}

@@ -1,0 +1,3 @@
+//! Training itself: what a person relies on when they believe a loss curve.
+
+mod properties;

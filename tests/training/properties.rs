@@ -1,0 +1,153 @@
+//! Properties of accumulation, of repetition, and of learning at all.
+
+use tui_train::{
+    config::{Config, Layers, schedule},
+    data::{Cursor, Dataset, Windows},
+    ledger,
+    optim::Entry,
+    worker::trainer::{self, Outcome, Training},
+};
+
+/// The demo with these settings on top, small enough for a test.
+fn config(settings: &[&str]) -> Config {
+    let small =
+        ["train.seq_len=32", "train.micro_batch=4", "train.max_updates=40", "model.num_hidden_layers=1"];
+    let layers = Layers::new().with_assignments(small).unwrap().with_assignments(settings).unwrap();
+    layers.resolve().unwrap().config
+}
+
+fn device() -> burn::tensor::Device {
+    burn::tensor::Device::flex()
+}
+
+/// Trains and returns each update's outcome.
+fn train(config: &Config, updates: u64) -> (Vec<Outcome>, Box<dyn Training>) {
+    let dataset = Dataset::open(config).unwrap();
+    let mut windows = Windows::new(dataset, config, Cursor::default()).unwrap();
+    let mut training = trainer::build(config, &device());
+    let outcomes = (1..=updates)
+        .map(|update| {
+            let window = windows.next_window().unwrap();
+            for batch in &window.micro_batches {
+                training.micro_batch(batch, window.target_tokens);
+            }
+            training.update(schedule::of(config, 40, update), true)
+        })
+        .collect();
+    (outcomes, training)
+}
+
+#[test]
+fn one_by_eight_equals_four_by_two() {
+    let traces: Vec<Vec<Outcome>> = [(8, 1), (4, 2), (1, 8)]
+        .into_iter()
+        .map(|(micro, accumulate)| {
+            let sizes = [format!("train.micro_batch={micro}"), format!("train.accumulate={accumulate}")];
+            train(&config(&[&sizes[0], &sizes[1]]), 4).0
+        })
+        .collect();
+    for other in &traces[1..] {
+        for (a, b) in traces[0].iter().zip(other) {
+            assert!((a.loss - b.loss).abs() <= 1e-5, "loss {} and {}", a.loss, b.loss);
+            assert!((a.grad_norm - b.grad_norm).abs() <= 1e-5, "norm {} and {}", a.grad_norm, b.grad_norm);
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
+    let trace = |seed: &str| train(&config(&[seed]), 5).0;
+    assert_eq!(trace("train.seed=3"), trace("train.seed=3"));
+    assert_ne!(trace("train.seed=3"), trace("train.seed=4"));
+}
+
+#[test]
+fn every_optimizer_overfits_one_batch() {
+    for settings in [
+        &["optimizer.name=adamw", "optimizer.lr=1e-2"][..],
+        &["optimizer.name=adafactor", "optimizer.lr=2e-2"],
+        &["optimizer.name=sgd", "optimizer.lr=0.5", "optimizer.momentum=0.9"],
+    ] {
+        let config = config(settings);
+        let dataset = Dataset::open(&config).unwrap();
+        let batch = dataset.batch(&[0, 1]);
+        let mut training = trainer::build(&config, &device());
+        let losses: Vec<f64> = (0..250)
+            .map(|_| {
+                training.micro_batch(&batch, batch.target_tokens);
+                training.update(config.optimizer.lr(), false).loss
+            })
+            .collect();
+        let last = losses[losses.len() - 1];
+        assert!(losses[0] > 5.0, "{settings:?}: an untrained model knows nothing, loss {}", losses[0]);
+        assert!(last < 0.5, "{settings:?}: loss {last} after 250 updates on one batch");
+    }
+}
+
+#[test]
+fn the_ledger_is_what_is_counted_from_the_tensors() {
+    for name in ["adamw", "adafactor", "sgd"] {
+        let config = config(&[&format!("optimizer.name={name}")]);
+        let (_, mut training) = train(&config, 2);
+        let ledger = ledger::ledger(&config);
+        let shapes: Vec<(String, Vec<usize>)> =
+            ledger::parameters(&config.model).into_iter().map(|p| (p.name, p.shape)).collect();
+        let mut ours = training.parameters();
+        ours.sort();
+        let mut expected = shapes;
+        expected.sort();
+        assert_eq!(ours, expected, "names and shapes of the parameters");
+
+        let optimizer = training.optimizer();
+        let entries: Vec<Entry> = optimizer.names().iter().flat_map(|name| optimizer.entries(name)).collect();
+        assert_eq!(entries.iter().map(Entry::elements).sum::<u64>(), ledger.state_elements, "{name}");
+        assert_eq!(entries.iter().map(Entry::bytes).sum::<u64>(), ledger.state_bytes, "{name}");
+
+        let batch = Dataset::open(&config).unwrap().batch(&[0]);
+        training.micro_batch(&batch, batch.target_tokens);
+        assert_eq!(training.gradient_bytes(), ledger.gradient_bytes, "{name}");
+    }
+}
+
+#[test]
+fn a_window_that_is_not_finite_changes_nothing() {
+    let config = config(&["clip.max_norm=0"]);
+    let (_, mut training) = train(&config, 2);
+    let batch = Dataset::open(&config).unwrap().batch(&[0]);
+    // Weights this large are finite, but their squares are not.
+    training.micro_batch(&batch, batch.target_tokens);
+    assert!(!training.update(1e30, false).skipped);
+    let (weights, state) = (training.weights(), training.state(&[]));
+    assert!(weights.iter().all(|tensor| tensor.values.iter().all(|value| value.is_finite())));
+
+    training.micro_batch(&batch, batch.target_tokens);
+    let outcome = training.update(1e-3, false);
+    assert!(outcome.skipped && !outcome.loss.is_finite(), "{outcome:?}");
+    assert_eq!(training.weights(), weights);
+    assert_eq!(training.state(&[]), state);
+}
+
+#[test]
+fn padding_changes_neither_loss_nor_gradient() {
+    let config = config(&[]);
+    let dataset = Dataset::open(&config).unwrap();
+    let full = dataset.batch(&[0]);
+    let mut short = full.clone();
+    // The second half of the row is padding: what stands there must not matter.
+    let keep = full.seq_len / 2;
+    short.lengths[0] = keep;
+    short.target_tokens = keep as u64;
+    for at in keep..full.seq_len {
+        short.targets[at] = tui_train::data::IGNORE;
+    }
+    let mut other = short.clone();
+    for at in keep..full.seq_len {
+        other.inputs[at] = (other.inputs[at] + 7) % 256;
+    }
+    let outcome = |batch: &tui_train::data::Batch| {
+        let mut training = trainer::build(&config, &device());
+        training.micro_batch(batch, batch.target_tokens);
+        training.update(0.0, false)
+    };
+    assert_eq!(outcome(&short), outcome(&other));
+}
