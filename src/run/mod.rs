@@ -12,6 +12,7 @@
 //! record, summary  what the events add up to
 //! standing, list   queued, live, ended or crashed; all runs at a glance
 //! checkpoint       checkpoints on disk; checkpoint_view, tensors, strips: the optimizer's state in them
+//! compare, export  runs side by side; a run as a file for others
 //! text, table      figures and tables as text
 //! ```
 
@@ -19,8 +20,10 @@ pub mod atomic;
 pub mod checkpoint;
 pub mod checkpoint_view;
 pub mod client;
+pub mod compare;
 pub mod dir;
 pub mod error;
+pub mod export;
 pub mod find;
 pub mod home;
 pub mod last;

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{Home, RunDir, checkpoint::CheckpointInfo};
+use super::{
+    Home, Record, RunDir,
+    checkpoint::CheckpointInfo,
+    summary::{Finish, build},
+};
 use crate::{
     config::Layers,
     ledger,
-    protocol::{DataReport, Event, Header, SCHEMA, Update, Validation},
+    protocol::{DataReport, Event, Header, Reason, RunEnded, SCHEMA, Update, Validation},
 };
 
 /// A new run in a folder of its own, with these settings.
@@ -63,6 +67,14 @@ pub(crate) fn update(update: u64, loss: f64) -> Event {
 /// A validation after that update.
 pub(crate) fn validation(update: u64, loss: f64) -> Event {
     Event::Validation(Validation { update, time: update as f64 / 2.0, loss, tokens: 4096 })
+}
+
+/// The end of the run, finished, with the summary of its record so far.
+pub(crate) fn run_ended(run: &RunDir) -> Event {
+    let record = Record::read(run).unwrap();
+    let reason = Reason::Finished;
+    let summary = build(&record, Finish { reason, ..Finish::so_far(&record) }).unwrap();
+    Event::RunEnded(Box::new(RunEnded { reason, message: None, summary }))
 }
 
 /// A complete checkpoint of the run after that update; element i of each of its tensors is i - 1.

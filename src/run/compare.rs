@@ -1,0 +1,415 @@
+//! Two or more runs side by side: what differs, and a verdict that says what it rests on.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    RunDir, RunError,
+    summary::Standing,
+    text::{self, bytes, loss, rate},
+};
+use crate::{
+    config::fields::FIELDS,
+    protocol::{SCHEMA, number},
+};
+
+/// Runs side by side.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    pub schema: u32,
+    /// The summaries, in the order in which the runs were named.
+    pub runs: Vec<Value>,
+    pub differences: Vec<Difference>,
+    pub verdict: Verdict,
+}
+
+/// A setting that is not the same in all runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    pub key: String,
+    /// One value a run; `-` where the key is absent.
+    pub values: Vec<String>,
+}
+
+/// What the comparison comes to. The ratios are of the second run over the first; differences likewise, second minus first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    /// One sentence.
+    pub text: String,
+    #[serde(with = "number::optional")]
+    pub memory_ratio: Option<f64>,
+    /// What the memory figures are.
+    pub memory_source: String,
+    /// In nats; below 0: the second run is better.
+    #[serde(with = "number::optional")]
+    pub loss_difference: Option<f64>,
+    /// Which losses were compared, or why none were.
+    pub loss_source: String,
+    #[serde(with = "number::optional")]
+    pub speed_ratio: Option<f64>,
+    /// The figures that were compared, one entry a run.
+    pub figures: Vec<Figures>,
+    /// What the reader must know before believing the verdict.
+    pub caveats: Vec<String>,
+}
+
+/// The compared figures of one run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Figures {
+    pub run: String,
+    /// How the sentence calls the run.
+    pub label: String,
+    pub memory_bytes: Option<u64>,
+    #[serde(with = "number::optional")]
+    pub loss: Option<f64>,
+    /// The update of that loss.
+    pub loss_update: Option<u64>,
+    #[serde(with = "number::optional")]
+    pub tokens_per_second: Option<f64>,
+}
+
+/// Compares runs, the first being the one that the others are held against.
+///
+/// # Errors
+/// A run has no record that can be read.
+pub fn compare(runs: &[RunDir]) -> Result<Comparison, RunError> {
+    let all: Vec<Standing> = runs.iter().map(Standing::read).collect::<Result<_, _>>()?;
+    let differences = differences(&all);
+    let mut figures = labels(&all);
+    let memory_source = memory(&all, &mut figures);
+    let loss_source = losses(&all, &differences, &mut figures);
+    for (standing, figures) in all.iter().zip(&mut figures) {
+        figures.tokens_per_second = standing.summary.tokens_per_second;
+    }
+    let caveats = caveats(&all, &figures);
+    let ratio = |value: &dyn Fn(&Figures) -> Option<f64>| {
+        let (first, second) = (value(figures.first()?)?, value(figures.get(1)?)?);
+        (first > 0.0).then(|| second / first)
+    };
+    let difference =
+        || Some(figures.get(1)?.loss? - figures.first()?.loss?).filter(|difference| !difference.is_nan());
+    let verdict = Verdict {
+        memory_ratio: ratio(&|f| f.memory_bytes.map(|bytes| bytes as f64)),
+        loss_difference: difference(),
+        speed_ratio: ratio(&|f| f.tokens_per_second),
+        text: String::new(),
+        memory_source,
+        loss_source,
+        figures,
+        caveats,
+    };
+    let json = all.iter().map(|standing| {
+        standing.json().map_err(|error| RunError::Damaged {
+            path: runs[0].path().to_owned(),
+            problem: error.to_string(),
+        })
+    });
+    let text = if all.len() == 2 { pair(&verdict) } else { several(&verdict) };
+    Ok(Comparison {
+        schema: SCHEMA,
+        runs: json.collect::<Result<_, _>>()?,
+        differences,
+        verdict: Verdict { text, ..verdict },
+    })
+}
+
+fn differences(all: &[Standing]) -> Vec<Difference> {
+    let entries: Vec<_> = all.iter().map(|standing| standing.summary.config.entries()).collect();
+    let values = |key: &str| -> Vec<String> {
+        entries
+            .iter()
+            .map(|entries| {
+                entries.iter().find(|(name, _)| *name == key).map_or_else(text::dash, |(_, v)| v.clone())
+            })
+            .collect()
+    };
+    FIELDS
+        .iter()
+        .map(|field| Difference { key: field.key.to_owned(), values: values(field.key) })
+        .filter(|difference| difference.values.windows(2).any(|pair| pair[0] != pair[1]))
+        .collect()
+}
+
+/// A run is called by its name, by its id where names repeat, with its optimizer where those differ.
+fn labels(all: &[Standing]) -> Vec<Figures> {
+    let optimizer = |standing: &Standing| standing.summary.config.optimizer.name;
+    let differ = all.windows(2).any(|pair| optimizer(&pair[0]) != optimizer(&pair[1]));
+    all.iter()
+        .map(|standing| {
+            let summary = &standing.summary;
+            let same = all.iter().filter(|other| other.summary.name == summary.name).count();
+            let name = if same > 1 { &summary.run } else { &summary.name };
+            let name = text::plain(name);
+            let label = if differ { format!("{name} ({})", optimizer(standing)) } else { name };
+            Figures { run: summary.run.clone(), label, ..Figures::default() }
+        })
+        .collect()
+}
+
+/// Fills in memory from the best source that all runs have, and names it.
+fn memory(all: &[Standing], figures: &mut [Figures]) -> String {
+    type Source = (fn(&Standing) -> Option<u64>, &'static str);
+    let sources: [Source; 4] = [
+        (|s| s.summary.measured.peak_gpu_process_bytes, "peak GPU memory of the process"),
+        (|s| s.summary.measured.peak_allocator_bytes, "peak of the allocator"),
+        (|s| s.summary.measured.peak_host_rss, "peak of resident memory"),
+        (|s| Some(s.summary.ledger.total_bytes_estimated), "~ledger"),
+    ];
+    for (source, name) in sources {
+        let values: Vec<_> = all.iter().map(|standing| source(standing).filter(|&b| b > 0)).collect();
+        if values.iter().all(Option::is_some) {
+            for (figures, value) in figures.iter_mut().zip(values) {
+                figures.memory_bytes = value;
+            }
+            return name.to_owned();
+        }
+    }
+    "no figure that all runs have".to_owned()
+}
+
+/// Fills in the losses that can be compared, and says which they are.
+fn losses(all: &[Standing], differences: &[Difference], figures: &mut [Figures]) -> String {
+    let text = ["data.source", "data.path", "data.tokenizer", "data.validation_fraction"];
+    if let Some(difference) = differences.iter().find(|difference| text.contains(&&*difference.key)) {
+        return format!("losses on different text do not compare ({} differs)", difference.key);
+    }
+    let Some(tokens) = all.iter().map(|s| Some(s.record.validations.last()?.tokens)).min().flatten() else {
+        return "no validation loss to compare".to_owned();
+    };
+    // The newest validation of each run that had seen no more than the shortest one has in the end.
+    let points: Option<Vec<_>> = all
+        .iter()
+        .map(|standing| standing.record.validations.iter().rev().find(|point| point.tokens <= tokens))
+        .collect();
+    let Some(points) = points else {
+        return "no validation loss at an equal number of tokens to compare".to_owned();
+    };
+    for (figures, point) in figures.iter_mut().zip(&points) {
+        figures.loss = Some(point.loss);
+        figures.loss_update = Some(point.update);
+    }
+    let final_ones = all.iter().zip(&points).all(|(s, p)| s.record.validations.last() == Some(*p));
+    let which = if final_ones { "final validation loss" } else { "validation loss" };
+    let same = |value: &dyn Fn(usize) -> u64| (1..points.len()).all(|index| value(index) == value(0));
+    let joined = |value: &dyn Fn(usize) -> u64| {
+        (0..points.len()).map(|index| text::count(value(index))).collect::<Vec<_>>().join(" and ")
+    };
+    let (update, seen) = (|index: usize| points[index].update, |index: usize| points[index].tokens);
+    match (same(&update), same(&seen)) {
+        (true, true) => format!("{which} at update {}", text::count(points[0].update)),
+        (false, true) => {
+            format!("{which} at {} tokens (updates {})", text::count(points[0].tokens), joined(&update))
+        }
+        _ => format!("{which} at {} tokens", joined(&seen)),
+    }
+}
+
+fn caveats(all: &[Standing], figures: &[Figures]) -> Vec<String> {
+    let mut caveats = Vec::new();
+    for (standing, figures) in all.iter().zip(figures) {
+        if !standing.has_ended() {
+            let (state, update) = (standing.state, standing.summary.updates);
+            caveats.push(format!("{} is {state} at update {update}", figures.label));
+        } else if let Some(problem) = &standing.problem {
+            caveats.push(format!("{} failed: {}", figures.label, text::plain(problem)));
+        }
+    }
+    let differ = |of: &dyn Fn(&Standing) -> String| all.iter().any(|standing| of(standing) != of(&all[0]));
+    if differ(&|s| format!("{} {} {:?}", s.summary.device, s.summary.threads, s.summary.hardware)) {
+        caveats.push("device or machine differ, so the speeds do not compare".to_owned());
+    }
+    if all.iter().any(|standing| !standing.summary.interventions.is_empty()) {
+        caveats.push("somebody intervened in a run".to_owned());
+    }
+    let mut seeds: Vec<u64> = all.iter().map(|standing| standing.summary.seed).collect();
+    seeds.dedup();
+    match &seeds[..] {
+        [seed] => caveats.push(format!("one seed each ({seed}): small differences may be chance")),
+        several => {
+            let several: Vec<_> = several.iter().map(u64::to_string).collect();
+            caveats.push(format!("one seed each, and not the same ({})", several.join(", ")));
+        }
+    }
+    caveats
+}
+
+/// The sentence about two runs.
+fn pair(verdict: &Verdict) -> String {
+    let [first, second] = &verdict.figures[..] else { return String::new() };
+    let mut parts = Vec::new();
+    if let (Some(ratio), Some(a), Some(b)) = (verdict.memory_ratio, first.memory_bytes, second.memory_bytes) {
+        parts.push(format!(
+            "needs {ratio:.2}x the memory ({} against {}, {})",
+            bytes(b),
+            bytes(a),
+            verdict.memory_source
+        ));
+    }
+    parts.push(match (verdict.loss_difference, first.loss, second.loss) {
+        (Some(difference), Some(a), Some(b)) => {
+            let by = match loss(difference.abs()).as_str() {
+                "0.0000" => "has the same loss to four decimals".to_owned(),
+                size if difference < 0.0 => format!("is {size} lower in loss"),
+                size => format!("is {size} higher in loss"),
+            };
+            format!("{by} ({} against {}, {})", loss(b), loss(a), verdict.loss_source)
+        }
+        (None, Some(a), Some(b)) => {
+            format!("has a loss of {} against {} ({})", loss(b), loss(a), verdict.loss_source)
+        }
+        _ => format!("cannot be compared in loss ({})", verdict.loss_source),
+    });
+    if let (Some(ratio), Some(a), Some(b)) =
+        (verdict.speed_ratio, first.tokens_per_second, second.tokens_per_second)
+    {
+        parts.push(format!("trains at {ratio:.2}x the speed ({} against {} tokens/s)", rate(b), rate(a)));
+    }
+    format!(
+        "Against {}, {} {}; {}.",
+        first.label,
+        second.label,
+        enumerate(&parts),
+        verdict.caveats.join("; ")
+    )
+}
+
+/// The sentence about three runs and more.
+fn several(verdict: &Verdict) -> String {
+    let figures = &verdict.figures;
+    let least = |value: &dyn Fn(&Figures) -> Option<f64>| {
+        figures
+            .iter()
+            .filter_map(|f| Some((value(f).filter(|value| !value.is_nan())?, f)))
+            .min_by(|a, b| a.0.total_cmp(&b.0))
+            .map(|(_, figures)| figures)
+    };
+    let mut parts = Vec::new();
+    match least(&|f| f.loss) {
+        Some(best) => parts.push(format!(
+            "{} has the lowest loss ({}, {})",
+            best.label,
+            text::loss_or_dash(best.loss),
+            verdict.loss_source
+        )),
+        None => parts.push(format!("losses cannot be compared ({})", verdict.loss_source)),
+    }
+    if let Some(best) = least(&|f| f.memory_bytes.map(|bytes| bytes as f64)) {
+        let memory = text::bytes_or_dash(best.memory_bytes);
+        parts.push(format!("{} needs the least memory ({memory}, {})", best.label, verdict.memory_source));
+    }
+    if let Some(best) = least(&|f| f.tokens_per_second.map(|speed| -speed)) {
+        let speed = best.tokens_per_second.map_or_else(text::dash, rate);
+        parts.push(format!("{} is the fastest ({speed} tokens/s)", best.label));
+    }
+    format!("Of {} runs, {}; {}.", figures.len(), enumerate(&parts), verdict.caveats.join("; "))
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn enumerate(parts: &[String]) -> String {
+    match parts {
+        [start @ .., last] if !start.is_empty() => format!("{} and {last}", start.join(", ")),
+        _ => parts.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        protocol::{Event, Host},
+        run::{EventWriter, sample},
+    };
+
+    /// A run of `updates` updates with a validation every 10 that starts at `loss`, and a peak.
+    fn made(
+        name: &str,
+        set: &[&str],
+        updates: u64,
+        loss: f64,
+        peak: Option<u64>,
+    ) -> (tempfile::TempDir, RunDir) {
+        let (folder, run) = sample::run_with(name, set);
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        for update in 1..=updates {
+            writer.append(&sample::update(update, loss)).unwrap();
+            if update % 10 == 0 {
+                writer.append(&sample::validation(update, loss - update as f64 / 100.0)).unwrap();
+            }
+        }
+        if peak.is_some() {
+            let host = Host { update: updates, host_rss: Some(900), allocator_peak: peak, ..Host::default() };
+            writer.append(&Event::Host(host)).unwrap();
+        }
+        writer.append(&sample::run_ended(&run)).unwrap();
+        (folder, run)
+    }
+
+    fn of(runs: &[&(tempfile::TempDir, RunDir)]) -> Comparison {
+        compare(&runs.iter().map(|(_, run)| run.clone()).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn two_runs_make_one_honest_sentence() {
+        let base = made("base", &[], 20, 3.0, Some(4 << 20));
+        let other = made("other", &["optimizer.name=adafactor"], 20, 3.5, Some(1 << 20));
+        let compared = of(&[&base, &other]);
+        assert_eq!(
+            compared.verdict.text,
+            "Against base (adamw), other (adafactor) needs 0.25x the memory (1.00 MiB against 4.00 MiB, peak of \
+             the allocator), is 0.5000 higher in loss (3.3000 against 2.8000, final validation loss at update 20) \
+             and trains at 1.00x the speed (1,024 against 1,024 tokens/s); one seed each (1): small differences \
+             may be chance."
+        );
+        assert_eq!(compared.verdict.memory_ratio, Some(0.25));
+        assert_eq!(compared.differences.len(), 1);
+        assert_eq!(compared.differences[0].values, ["adamw", "adafactor"]);
+        let json = serde_json::to_value(&compared).unwrap();
+        assert_eq!(json["verdict"]["speed_ratio"], 1.0);
+        assert_eq!(json["runs"][1]["config"]["optimizer"]["name"], "adafactor");
+    }
+
+    #[test]
+    fn runs_of_different_lengths_are_compared_where_both_have_been() {
+        let long = made("long", &[], 50, 3.0, None);
+        let short = made("short", &["train.max_updates=25"], 25, 2.9, None);
+        let verdict = of(&[&long, &short]).verdict;
+        assert_eq!(verdict.loss_source, "validation loss at update 20");
+        assert!((verdict.loss_difference.unwrap() + 0.1).abs() < 1e-12, "{verdict:?}");
+        assert_eq!(verdict.memory_source, "~ledger", "neither has a reading");
+    }
+
+    #[test]
+    fn losses_on_different_text_are_not_compared() {
+        let one = made("one", &[], 20, 3.0, None);
+        let two = made("two", &["data.validation_fraction=0.1", "train.seed=2"], 20, 3.0, None);
+        let verdict = of(&[&one, &two]).verdict;
+        assert_eq!(verdict.loss_difference, None);
+        assert!(verdict.text.contains("data.validation_fraction differs"), "{}", verdict.text);
+        assert!(verdict.text.contains("not the same (1, 2)"), "{}", verdict.text);
+        let none = made("none", &[], 5, 3.0, None);
+        let verdict = of(&[&one, &none]).verdict;
+        assert!(verdict.text.contains("no validation loss to compare"), "{}", verdict.text);
+    }
+
+    #[test]
+    fn several_runs_name_the_best_of_each_kind() {
+        let runs = [
+            made("a", &[], 20, 3.0, Some(3000)),
+            made("b", &["optimizer.name=sgd"], 20, 2.0, Some(2000)),
+            made("c", &["optimizer.name=adafactor"], 20, 2.5, Some(1000)),
+        ];
+        let text = of(&runs.iter().collect::<Vec<_>>()).verdict.text;
+        assert!(text.starts_with("Of 3 runs, b (sgd) has the lowest loss (1.8000"), "{text}");
+        assert!(text.contains("c (adafactor) needs the least memory (1000 B"), "{text}");
+    }
+
+    #[test]
+    fn a_run_that_has_not_ended_is_said_so() {
+        let base = made("base", &[], 20, 3.0, None);
+        let (_folder, run) = sample::run("dead");
+        EventWriter::create(&run, &sample::header(&run)).unwrap().append(&sample::update(7, 3.0)).unwrap();
+        let compared = compare(&[base.1.clone(), run]).unwrap();
+        assert!(compared.verdict.text.contains("dead is crashed at update 7"), "{}", compared.verdict.text);
+        assert_eq!(compared.runs[1]["state"], "crashed");
+    }
+}

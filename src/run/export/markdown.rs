@@ -1,0 +1,278 @@
+//! The summary as one page.
+
+use std::fmt::Write as _;
+
+use crate::{
+    protocol::Summary,
+    run::{
+        RunDir, RunError, Standing,
+        table::Table,
+        text::{bytes, count, dash, duration, loss_or_dash, number, plain, rate},
+    },
+};
+
+/// Lines of a list before the rest is only counted: one page is one page.
+const MOST: usize = 12;
+
+/// The page of a run.
+///
+/// # Errors
+/// The run has no record yet, or it cannot be read.
+pub fn render(run: &RunDir) -> Result<Vec<u8>, RunError> {
+    let standing = Standing::read(run)?;
+    let mut page = heading(&standing.summary, &standing_line(&standing));
+    if let Some(problem) = &standing.problem {
+        let _ = writeln!(page, "\n> {}", plain(problem));
+    }
+    if !standing.log.is_empty() {
+        let _ = writeln!(page, "\n```\n{}\n```", standing.log.join("\n"));
+    }
+    page += &body(&standing.summary);
+    Ok(page.into_bytes())
+}
+
+/// The page of a run that has ended: `summary.md`.
+pub fn page(summary: &Summary) -> String {
+    heading(summary, summary.reason.as_str()) + &body(summary)
+}
+
+fn standing_line(standing: &Standing) -> String {
+    if standing.has_ended() {
+        standing.summary.reason.as_str().to_owned()
+    } else {
+        format!("{}, these are the figures so far", standing.state)
+    }
+}
+
+fn heading(summary: &Summary, how: &str) -> String {
+    format!(
+        "# {}\n\nRun `{}`, started {}: {how}.\n",
+        plain(&summary.name),
+        plain(&summary.run),
+        plain(&summary.started)
+    )
+}
+
+fn body(summary: &Summary) -> String {
+    let mut page = String::new();
+    for (title, table) in
+        [("Result", result(summary)), ("Memory", memory(summary)), ("Configuration", configuration(summary))]
+    {
+        let _ = write!(page, "\n## {title}\n\n{}", table.markdown());
+    }
+    page += &machine(summary);
+    page += &data(summary);
+    page += &happened(summary);
+    let _ = write!(page, "\nShow this run again: `{}`\n", plain(&summary.show_command));
+    page
+}
+
+/// What came out, also used by `show`.
+pub fn result(summary: &Summary) -> Table {
+    let mut table = Table::new(&["", ">final", ">best"]);
+    let (train, val) = (summary.final_train_loss, summary.final_val_loss);
+    table.row(["train loss".into(), loss_or_dash(train), loss_or_dash(summary.best_train_loss)]);
+    table.row(["validation loss".into(), loss_or_dash(val), loss_or_dash(summary.best_val_loss)]);
+    let skipped = match summary.skipped_updates {
+        0 => String::new(),
+        some => format!(" ({} skipped, not finite)", count(some)),
+    };
+    table.row(["updates".to_owned(), count(summary.updates) + &skipped]);
+    table.row(["tokens".to_owned(), count(summary.tokens)]);
+    table.row(["tokens/s".to_owned(), summary.tokens_per_second.map_or_else(dash, rate)]);
+    table.row(["wall time".to_owned(), duration(summary.wall_seconds)]);
+    table
+}
+
+/// The ledger beside what was measured, also used by `show`. Estimates carry `~`.
+pub fn memory(summary: &Summary) -> Table {
+    let (ledger, measured) = (&summary.ledger, &summary.measured);
+    let mut table = Table::new(&["memory", ">ledger", ">measured", ">deviation", "source"]);
+    let mut row = |name: &str, planned: Option<(u64, bool)>, found: Option<u64>, source: &str| {
+        let told = planned.map_or_else(
+            dash,
+            |(size, exact)| {
+                if exact { bytes(size) } else { format!("~{}", bytes(size)) }
+            },
+        );
+        let deviation = planned.zip(found).map_or_else(dash, |((size, _), found)| deviation(size, found));
+        table.row([name.to_owned(), told, found.map_or_else(dash, bytes), deviation, source.to_owned()]);
+    };
+    row("parameters", Some((ledger.parameter_bytes, true)), Some(measured.parameter_bytes), "tensors");
+    row("gradients", Some((ledger.gradient_bytes, true)), None, "");
+    if ledger.accumulation_bytes > 0 {
+        row("accumulation buffer", Some((ledger.accumulation_bytes, true)), None, "");
+    }
+    row("optimizer state", Some((ledger.state_bytes, true)), Some(measured.state_bytes), "tensors");
+    row("activations", Some((ledger.activation_bytes_estimated, false)), None, "");
+    row(
+        "peak",
+        Some((ledger.total_bytes_estimated, false)),
+        measured.peak_allocator_bytes,
+        "allocator of the worker",
+    );
+    for (name, found, source) in [
+        ("peak, resident", measured.peak_host_rss, "operating system"),
+        ("peak, GPU process", measured.peak_gpu_process_bytes, "NVML"),
+        ("peak, GPU device", measured.peak_gpu_device_bytes, "NVML"),
+    ] {
+        if found.is_some() {
+            row(name, None, found, source);
+        }
+    }
+    table
+}
+
+fn deviation(planned: u64, found: u64) -> String {
+    if planned == found {
+        return "0".to_owned();
+    }
+    if planned == 0 {
+        return format!("+{}", bytes(found));
+    }
+    format!("{:+.1} %", 100.0 * (found as f64 - planned as f64) / planned as f64)
+}
+
+/// The settings that are not the defaults, also used by `show`.
+pub fn configuration(summary: &Summary) -> Table {
+    let (train, optimizer) = (&summary.config.train, &summary.config.optimizer);
+    let mut table = Table::new(&["setting", "value"]);
+    table.row(["model".to_owned(), {
+        let preset = summary.config.model.preset.clone().unwrap_or_else(dash);
+        format!(
+            "{preset}: {} parameters in {} tensors",
+            count(summary.ledger.parameters),
+            count(summary.ledger.parameter_tensors)
+        )
+    }]);
+    table.row(["optimizer".to_owned(), format!("{}, lr {}", optimizer.name, number(optimizer.lr()))]);
+    table.row([
+        "optimizer state".to_owned(),
+        format!(
+            "{} elements, {}",
+            count(summary.measured.state_elements),
+            bytes(summary.measured.state_bytes)
+        ),
+    ]);
+    table.row([
+        "effective batch".to_owned(),
+        format!(
+            "{} x {} = {} sequences of {} tokens",
+            train.micro_batch,
+            train.accumulate,
+            count(train.effective_batch() as u64),
+            count(train.seq_len as u64)
+        ),
+    ]);
+    table.row(["seed".to_owned(), summary.seed.to_string()]);
+    for (key, value) in &summary.differences_from_default {
+        table.row([key, value]);
+    }
+    table
+}
+
+fn machine(summary: &Summary) -> String {
+    let mut page = "\n## Machine\n\n".to_owned();
+    let mut table = Table::new(&["", ""]);
+    table.row(["device".to_owned(), format!("{}, {} threads", summary.device, summary.threads)]);
+    for (name, value) in &summary.hardware {
+        table.row([name, value]);
+    }
+    let git = summary.git.as_ref().map(|git| format!(", revision {git}")).unwrap_or_default();
+    table.row(["tui-train".to_owned(), summary.version.clone() + &git]);
+    page += &table.markdown();
+    page
+}
+
+fn data(summary: &Summary) -> String {
+    let data = &summary.data;
+    let mut page = format!(
+        "\n## Data\n\n{}: {} documents, {}; {} training tokens in {} sequences, {} validation tokens in {}.\n",
+        plain(&data.source),
+        count(data.documents),
+        bytes(data.bytes),
+        count(data.train_tokens),
+        count(data.train_sequences),
+        count(data.validation_tokens),
+        count(data.validation_sequences),
+    );
+    for (why, times) in &data.left_out {
+        let _ = writeln!(page, "- left out: {} ({})", plain(why), count(*times));
+    }
+    page
+}
+
+fn happened(summary: &Summary) -> String {
+    let commands: Vec<String> = summary
+        .interventions
+        .iter()
+        .map(|command| {
+            let value = command.value.map(|value| format!(" {}", number(value))).unwrap_or_default();
+            let why = command.why.as_ref().map(|why| format!(": {}", plain(why))).unwrap_or_default();
+            format!("update {}: {}{value}, {}{why}", count(command.update), command.name, command.outcome)
+        })
+        .collect();
+    let warnings: Vec<String> = summary
+        .warnings
+        .iter()
+        .map(|alert| format!("update {}: {}", count(alert.update), plain(&alert.message)))
+        .collect();
+    section("Interventions", &commands) + &section("Warnings", &warnings)
+}
+
+fn section(title: &str, lines: &[String]) -> String {
+    if lines.is_empty() {
+        return format!("\n## {title}\n\nNone.\n");
+    }
+    let mut page = format!("\n## {title}\n\n");
+    for line in lines.iter().take(MOST) {
+        let _ = writeln!(page, "- {line}");
+    }
+    if lines.len() > MOST {
+        let _ = writeln!(page, "- and {} more in events.jsonl", count((lines.len() - MOST) as u64));
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        protocol::{Alert, Event, Level},
+        run::{EventWriter, sample},
+    };
+
+    fn page_of(run: &RunDir) -> String {
+        String::from_utf8(render(run).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_page_has_the_figures_and_fits() {
+        let (_folder, run) = sample::run_with("a | b", &["train.accumulate=4", "optimizer.name=adafactor"]);
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        for update in 1..=30 {
+            writer.append(&sample::update(update, 3.0)).unwrap();
+            let alert = Alert { update, time: 0.0, level: Level::Warning, message: "x\n# y".into() };
+            writer.append(&Event::Alert(alert)).unwrap();
+        }
+        writer.append(&sample::validation(30, 2.5)).unwrap();
+        assert!(page_of(&run).contains("crashed, these are the figures so far"));
+        writer.append(&sample::run_ended(&run)).unwrap();
+        let page = page_of(&run);
+        for part in ["# a | b\n", "| validation loss | 2.5000 | 2.5000 |", "train.accumulate", "finished."] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+        assert!(page.contains("- and 18 more") && !page.contains("\n# y"), "{page}");
+        assert!(page.lines().count() < 80, "{}", page.lines().count());
+        let table: Vec<_> = page.lines().filter(|line| line.starts_with("| optimizer state")).collect();
+        assert!(table[0].contains(" 0 |"), "exact and measured agree: {table:?}");
+    }
+
+    #[test]
+    fn deviations_are_told_in_percent() {
+        assert_eq!(
+            (deviation(100, 100), deviation(100, 110), deviation(0, 1024)),
+            ("0".into(), "+10.0 %".into(), "+1.00 KiB".into())
+        );
+    }
+}

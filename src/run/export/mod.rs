@@ -1,0 +1,30 @@
+//! Runs as files for other programs and people. All are pure functions of the run directory.
+
+pub mod csv;
+pub mod json;
+pub mod markdown;
+
+use super::{RunDir, RunError};
+
+/// What a run can be exported as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// The summary.
+    Json,
+    /// The summary as one page.
+    Markdown,
+    /// One row an update.
+    Csv,
+}
+
+/// The run in that format.
+///
+/// # Errors
+/// The run has no record yet, or it cannot be read.
+pub fn render(run: &RunDir, format: Format) -> Result<Vec<u8>, RunError> {
+    match format {
+        Format::Json => json::render(run),
+        Format::Markdown => markdown::render(run),
+        Format::Csv => csv::render(run),
+    }
+}
