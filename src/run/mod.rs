@@ -28,6 +28,7 @@ pub mod home;
 pub mod last;
 pub mod list;
 pub mod lock;
+mod newest;
 pub mod record;
 #[cfg(test)]
 pub(crate) mod sample;
@@ -39,6 +40,7 @@ pub mod table;
 pub mod tail;
 pub mod tensors;
 pub mod text;
+pub mod verdict;
 pub mod writer;
 
 pub use client::Client;
