@@ -68,6 +68,12 @@ pub enum Msg {
         run: RunRef,
     },
     Events(Vec<Event>),
+    /// A run was started; its directory. The shell watches it.
+    Started {
+        run: String,
+    },
+    /// The watched run's worker died; what is known about it, line by line.
+    Crash(Vec<String>),
     /// Whether a worker holds the watched run's lock.
     Alive(bool),
     Connected(Control),
@@ -287,6 +293,8 @@ impl State {
             Msg::Tab(screen) => return self.act(Action::Show(screen)),
             Msg::Watching { run } => self.watch(run),
             Msg::Events(events) => return self.events(&events),
+            Msg::Started { .. } => {}
+            Msg::Crash(lines) => self.run.crashed(lines),
             Msg::Alive(alive) => return self.alive(alive),
             Msg::Connected(control) => self.connected(control),
             Msg::Answer { id, answer } => self.answered(id, answer),

@@ -10,7 +10,7 @@ const MORE: &[(&str, &str, &str)] = &[
     ("set", "KEY=VALUE", "set a field of the draft"),
     ("name", "NAME", "name of the next run"),
     ("watch", "RUN", "watch another run: id, start of an id, or name"),
-    ("export", "FORMAT", "write the run as json, md, csv, svg or html into its directory"),
+    ("export", "FORMAT", "write the run as json, md or csv into its directory"),
 ];
 
 /// What a line in the palette asks for.
@@ -124,7 +124,7 @@ fn example(name: &str) -> &'static str {
         "set" => "train.accumulate=4",
         "name" => "wide-model",
         "watch" => "latest",
-        _ => "svg",
+        _ => "csv",
     }
 }
 

@@ -266,7 +266,6 @@ pub(crate) fn run_rows() -> Vec<RunRow> {
         state_bytes: Some(bytes),
         peak: Some((14 * MIB + bytes, "allocator".into())),
         tokens_per_second: Some(9_912.0),
-        wall_seconds: Some(61.2),
         problem: None,
     };
     vec![

@@ -247,6 +247,14 @@ impl RunView {
         self.ended = Some(Box::new(ended.clone()));
     }
 
+    /// Puts what is known about the worker's death into the journal.
+    pub fn crashed(&mut self, lines: Vec<String>) {
+        let update = self.done();
+        for line in lines {
+            self.log(update, self.time, Level::Error, line);
+        }
+    }
+
     fn log(&mut self, update: u64, time: f64, level: Level, text: String) {
         if self.journal.len() == JOURNAL {
             self.journal.pop_front();
@@ -300,19 +308,19 @@ mod tests {
 
     #[test]
     fn folding_in_pieces_gives_what_folding_at_once_gives() {
-        let events = recorded::demo(300);
+        let lines: Vec<String> =
+            recorded::demo(300).iter().map(|event| serde_json::to_string(event).unwrap()).collect();
+        let read = |lines: &[String]| -> Vec<Event> {
+            lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+        };
         let mut whole = RunView::default();
-        events.iter().for_each(|event| whole.apply(event));
+        read(&lines).iter().for_each(|event| whole.apply(event));
         for piece in [1, 3, 17, 100] {
             let mut view = RunView::default();
-            for chunk in events.chunks(piece) {
-                let text: Vec<String> =
-                    chunk.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
-                for line in text {
-                    view.apply(&serde_json::from_str(&line).unwrap());
-                }
+            for chunk in lines.chunks(piece) {
+                read(chunk).iter().for_each(|event| view.apply(event));
             }
-            assert_eq!(view.loss, whole.loss);
+            assert!(view.loss == whole.loss && view.grad_norm == whole.grad_norm, "in pieces of {piece}");
             assert_eq!(view.journal, whole.journal);
             assert_eq!(view.markers, whole.markers);
             assert_eq!(view.status(false), whole.status(false));

@@ -26,7 +26,6 @@ pub struct RunRow {
     /// Bytes, and what measured them.
     pub peak: Option<(u64, String)>,
     pub tokens_per_second: Option<f64>,
-    pub wall_seconds: Option<f64>,
     /// Why the run cannot be read, if it cannot.
     pub problem: Option<String>,
 }

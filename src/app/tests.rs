@@ -126,7 +126,9 @@ fn while_a_field_is_edited_every_key_belongs_to_it() {
     state.form.assign("train.seed", "1").unwrap();
     act(&mut state, Action::Edit);
     assert_eq!(state.context(), Context::Text);
-    [Input::Clear, Input::Char('4'), Input::Char('2')].map(|input| state.update(Msg::Input(input)));
+    for input in [Input::Clear, Input::Char('4'), Input::Char('2')] {
+        state.update(Msg::Input(input));
+    }
     state.update(Msg::SubmitAndNext);
     assert_eq!(state.form.resolved.config.train.seed, 42);
     assert_ne!(state.form.field().unwrap().key, "train.seed");

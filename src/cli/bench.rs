@@ -120,7 +120,8 @@ fn quantile(mut times: Vec<Duration>, share: f64) -> f64 {
 
 fn as_text(report: &Value) -> String {
     let number = |pointer: &str| report.pointer(pointer).and_then(Value::as_f64).unwrap_or(f64::NAN);
-    let bytes = |pointer: &str| report.pointer(pointer).and_then(Value::as_u64).map_or("n/a".into(), text::bytes);
+    let bytes =
+        |pointer: &str| report.pointer(pointer).and_then(Value::as_u64).map_or("n/a".into(), text::bytes);
     let word = |pointer: &str| report.pointer(pointer).and_then(Value::as_str).unwrap_or("-").to_owned();
     format!(
         "{} with {} on {}, {} threads, {} updates of {} tokens\n\n\

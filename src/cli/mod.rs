@@ -98,6 +98,7 @@ pub fn main() -> i32 {
 
 /// Mistakes in the configuration or the data it names are the user's to mend: exit code 2.
 fn code_of(error: &anyhow::Error) -> i32 {
-    let is_usage = error.chain().any(|cause| cause.is::<ConfigError>() || cause.is::<crate::data::DataError>());
+    let is_usage =
+        error.chain().any(|cause| cause.is::<ConfigError>() || cause.is::<crate::data::DataError>());
     if is_usage { BAD_USAGE } else { FAILED }
 }

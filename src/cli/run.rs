@@ -71,7 +71,7 @@ fn interrupts() -> std::io::Result<Arc<AtomicUsize>> {
     for signal in [SIGINT, SIGTERM] {
         let presses = Arc::clone(&presses);
         let mut signals = signal_hook::iterator::Signals::new([signal])?;
-        std::thread::spawn(move || signals.forever().for_each(|_| drop(presses.fetch_add(1, SeqCst))));
+        std::thread::spawn(move || signals.forever().for_each(|_| _ = presses.fetch_add(1, SeqCst)));
     }
     Ok(presses)
 }
@@ -101,7 +101,9 @@ fn follow(run: &RunDir, json: bool, presses: &AtomicUsize) -> anyhow::Result<i32
             0 => {}
             1 if !told => {
                 told = true;
-                output::message("stopping: the update is finished and a checkpoint written; Ctrl+C again to leave now");
+                output::message(
+                    "stopping: the update is finished and a checkpoint written; Ctrl+C again to leave now",
+                );
                 Client::connect(run)?.send(Command::Stop)?;
             }
             1 => {}
@@ -171,7 +173,12 @@ impl Printer {
         self.last_line = Some(Instant::now());
         output::line(&format!(
             "update {:>6}/{}  loss {:.4}  lr {:.2e}  grad norm {:.3}  {:.0} tokens/s",
-            update.update, self.total, update.loss, update.learning_rate, update.grad_norm, update.tokens_per_second
+            update.update,
+            self.total,
+            update.loss,
+            update.learning_rate,
+            update.grad_norm,
+            update.tokens_per_second
         ))
     }
 }

@@ -1,24 +1,27 @@
-//! An estimate of the activations that live at the end of a forward pass.
+//! An estimate of the activations that live when the backward pass begins, which is when most are alive.
 
 use crate::config::{Arch, Config};
 
 use super::F32;
 
 /// Estimated bytes of activations of one micro-batch.
-///
-/// Counts the tensors that the backward pass of the decomposed operations keeps: per layer about 30 of the
-/// residual's size, 6 of the feed-forward's, 5 of the attention scores', and 5 of the logits' size at the head.
 pub fn estimate(config: &Config) -> u64 {
     match config.model.arch {
         Arch::Llama => llama(config),
     }
 }
 
+/// Counts, a token, the tensors that the backward pass of the decomposed operations keeps.
+///
+/// A layer: 9 of the residual's width (two norms keep input, normalised and scaled; the query before and after its
+/// rotation; the mixed values), 3 of the keys' width, 5 of the feed-forward's, and 2 of the attention scores (the
+/// exponentials and the probabilities). The head: 4 of the vocabulary (the exponentials and three gradients).
 fn llama(config: &Config) -> u64 {
     let (model, train) = (&config.model, &config.train);
     let tokens = (train.micro_batch * train.seq_len) as u64;
-    let scores = tokens * (model.num_attention_heads * train.seq_len) as u64;
-    let layer = tokens * (30 * model.hidden_size as u64 + 6 * model.intermediate_size as u64) + 5 * scores;
-    let head = 5 * tokens * model.vocab_size as u64;
-    F32 * (layer * model.num_hidden_layers as u64 + head)
+    let keys = model.num_key_value_heads * model.head_dim();
+    let scores = model.num_attention_heads * train.seq_len;
+    let layer = 9 * model.hidden_size + 3 * keys + 5 * model.intermediate_size + 2 * scores;
+    let head = 4 * model.vocab_size;
+    F32 * tokens * (layer * model.num_hidden_layers + head) as u64
 }

@@ -4,6 +4,7 @@
 //! ```text
 //! home             where runs live
 //! dir              one run's folder: create, find by what a person types
+//! launch           a new run and its worker process
 //! lock             held while the worker lives
 //! socket, client   commands to a live run
 //! writer, tail     events.jsonl, both ends
@@ -26,6 +27,7 @@ pub mod export;
 pub mod find;
 pub mod home;
 pub mod last;
+pub mod launch;
 pub mod list;
 pub mod lock;
 mod newest;

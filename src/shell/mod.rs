@@ -1,1 +1,93 @@
-//! The terminal: guard, loop, input, signals.
+//! The UI's hold on the world: terminal, keys, signals, threads that read, and the effects of the pure state.
+//!
+//! ```text
+//! terminal   raw mode and the alternate screen, given back whatever happens
+//! watch      a thread that follows one run's record and speaks to its worker
+//! load       a thread that reads lists, curves, checkpoints and comparisons
+//! session    the loop: drain, update, draw when something changed, wait for a key
+//! picture    one frame as text or SVG, without a terminal
+//! ```
+
+pub mod load;
+pub mod picture;
+pub mod session;
+pub mod terminal;
+pub mod watch;
+
+use crate::{
+    app::{Msg, Options, RunRef, State, action::Screen},
+    config::Layers,
+    run::{Home, RunDir},
+    ui::theme::Theme,
+};
+
+/// What the UI opens with.
+#[derive(Debug, Clone)]
+pub enum Start {
+    /// The draft of the next run.
+    Setup,
+    /// This run.
+    Watch(RunDir),
+}
+
+/// How the UI is started.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    pub home: Home,
+    pub start: Start,
+    /// What files, environment and flags set: the draft starts from it.
+    pub layers: Layers,
+    /// Look, do not touch.
+    pub readonly: bool,
+    /// Only ASCII characters.
+    pub ascii: bool,
+    /// Whether the mouse is listened to.
+    pub mouse: bool,
+}
+
+impl Launch {
+    /// The UI on a run or on the draft, as most people want it.
+    pub fn new(home: Home, start: Start, layers: Layers) -> Self {
+        Self { home, start, layers, readonly: false, ascii: false, mouse: true }
+    }
+
+    fn theme(&self) -> Theme {
+        Theme::detect(self.ascii, |name| std::env::var(name).ok())
+    }
+
+    fn state(&self) -> anyhow::Result<State> {
+        let options = Options { readonly: self.readonly, host_memory: host_memory() };
+        let screen = if matches!(self.start, Start::Setup) { Screen::Setup } else { Screen::Train };
+        let mut state = State::new(self.layers.clone(), options, screen)?;
+        if let Start::Watch(run) = &self.start {
+            state.update(Msg::Watching { run: reference(run) });
+        }
+        Ok(state)
+    }
+}
+
+/// Opens the UI and returns the exit code when it is left.
+///
+/// # Errors
+/// The terminal cannot be used or the draft's base cannot be resolved.
+pub fn run(launch: Launch) -> anyhow::Result<i32> {
+    session::run(launch)
+}
+
+/// The run as the state names it.
+fn reference(run: &RunDir) -> RunRef {
+    RunRef { id: run.id().to_owned(), name: run.name(), path: run.path().display().to_string() }
+}
+
+/// Bytes of memory of this machine, if the operating system says.
+fn host_memory() -> Option<u64> {
+    let mut system = sysinfo::System::new().ok()?;
+    system.refresh_memory();
+    let limit = system.cgroup_limits().map(|limits| limits.total_memory).filter(|limit| *limit > 0);
+    let total = Some(system.total_memory()).filter(|total| *total > 0);
+    // A container may have less than the machine.
+    match (total, limit) {
+        (Some(total), Some(limit)) => Some(total.min(limit)),
+        (total, limit) => total.or(limit),
+    }
+}

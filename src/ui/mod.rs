@@ -1,1 +1,184 @@
-//! Screens, panels, keymap, theme and format.
+//! Drawing: a pure function of [`State`]. Nothing in here changes anything.
+
+pub mod axis;
+pub mod chart;
+pub mod format;
+pub mod keymap;
+pub mod layout;
+pub mod overlay;
+pub mod screens;
+pub mod svg;
+pub mod theme;
+pub mod widgets;
+
+#[cfg(test)]
+mod snapshots;
+
+use ratatui::{
+    Frame,
+    buffer::Buffer,
+    layout::Rect,
+    text::{Line, Span},
+};
+
+use crate::app::{State, action::Screen, focus::Panel, link::Control, run::Status};
+
+use layout::{MIN_HEIGHT, MIN_WIDTH};
+use screens::{runs, setup, tensors, train};
+use theme::{Role, Theme};
+use widgets::{span, write, write_right};
+
+/// Draws the whole screen.
+pub fn draw(state: &State, theme: &Theme, frame: &mut Frame<'_>) {
+    render(state, theme, frame.area(), frame.buffer_mut());
+}
+
+/// Draws the whole screen into a buffer.
+pub fn render(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    if area.width < MIN_WIDTH || area.height < MIN_HEIGHT {
+        let text =
+            format!("terminal too small ({}x{}): needs {MIN_WIDTH}x{MIN_HEIGHT}", area.width, area.height);
+        let lines = format::wrap(&text, usize::from(area.width));
+        for (row, line) in lines.into_iter().enumerate() {
+            write(area, row as u16, &Line::from(line), buffer);
+        }
+        return;
+    }
+    header(state, theme, layout::header(area), buffer);
+    if state.screen == Screen::Train {
+        train::status(state, theme, layout::status(state, area), buffer);
+    }
+    for (panel, place) in layout::panels(state, area) {
+        draw_panel(state, panel, theme, place, buffer);
+    }
+    footer(state, theme, layout::footer(area), buffer);
+    overlay::draw(state, theme, area, buffer);
+    theme.simplify(buffer);
+}
+
+fn draw_panel(state: &State, panel: Panel, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    match panel {
+        Panel::Loss => train::loss(state, theme, area, buffer),
+        Panel::Schedule => train::schedule(state, theme, area, buffer),
+        Panel::Gradient => train::gradient(state, theme, area, buffer),
+        Panel::Speed => train::speed(state, theme, area, buffer),
+        Panel::Memory => screens::memory::draw(state, theme, area, buffer),
+        Panel::Journal => screens::journal::draw(state, theme, area, buffer),
+        Panel::Tensors => tensors::draw(state, theme, area, buffer),
+        Panel::Form => setup::form(state, theme, area, buffer),
+        Panel::Plan => setup::plan(state, theme, area, buffer),
+        Panel::List => runs::list(state, theme, area, buffer),
+        Panel::Curves => runs::curves(state, theme, area, buffer),
+        Panel::Compare => runs::compare(state, theme, area, buffer),
+    }
+}
+
+/// The sign and colour of a status.
+pub fn status_mark(status: Status) -> (&'static str, Role) {
+    match status {
+        Status::Starting => ("○", Role::Warning),
+        Status::Live => ("●", Role::Good),
+        Status::Paused => ("‖", Role::Warning),
+        Status::Ended(reason) if reason.exit_code() == 0 => ("✓", Role::Good),
+        Status::Ended(_) | Status::Crashed => ("✗", Role::Bad),
+    }
+}
+
+fn header(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let mut spans = Vec::new();
+    for tab in layout::tabs(area) {
+        if tab.screen.is_none() {
+            spans.push(span(tab.text, Role::Title, theme));
+        } else if tab.screen == Some(state.screen) {
+            spans.push(Span::styled(tab.text, theme.style(Role::Focused).reversed()));
+        } else {
+            spans.push(span(tab.text, Role::Dim, theme));
+        }
+    }
+    let left = Line::from(spans);
+    let room = usize::from(area.width).saturating_sub(left.width() + 1);
+    write(area, 0, &left, buffer);
+    let Some((status, run)) = state.status().zip(state.watching.as_ref()) else {
+        write_right(area, 0, &Line::from(span("no run yet ", Role::Dim, theme)), buffer);
+        return;
+    };
+    let (sign, role) = status_mark(status);
+    let mut right = vec![span(format!("{sign} {} ", status.as_str().replace('_', " ")), role, theme)];
+    let mut used: usize = right.iter().map(Span::width).sum();
+    let mut add = |text: String, role| {
+        let length = text.chars().count();
+        if used + length <= room {
+            used += length;
+            right.insert(0, span(text, role, theme));
+        }
+    };
+    if state.frozen.is_some() {
+        add("frozen ".to_owned(), Role::Warning);
+    }
+    if state.options.readonly || matches!(state.link.control, Control::ReadOnly(_)) {
+        add("read-only ".to_owned(), Role::Warning);
+    }
+    add(format!("{}  ", format::elide(&run.name, room.saturating_sub(16).clamp(8, 40))), Role::Strong);
+    if let Some(header) = &state.view().header {
+        add(format!("{} on {}  ", header.config.optimizer.name, header.device), Role::Dim);
+    }
+    write_right(area, 0, &Line::from(right), buffer);
+}
+
+fn footer(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    if let Some(notice) = &state.notice {
+        let role = if notice.error { Role::Bad } else { Role::Good };
+        let sign = if notice.error { "✗" } else { "›" };
+        let text = format::cut(&notice.text, usize::from(area.width).saturating_sub(4));
+        write(area, 0, &Line::from(span(format!(" {sign} {text}"), role, theme)), buffer);
+        return;
+    }
+    let mut spans = Vec::new();
+    let mut used = 1;
+    for (key, word) in keymap::hints(state.context()) {
+        let word = match word {
+            "pause" if state.run.paused => "resume",
+            other => other,
+        };
+        let length = key.chars().count() + word.chars().count() + 3;
+        if used + length > usize::from(area.width) {
+            continue;
+        }
+        used += length;
+        spans.push(span(format!(" {key}"), Role::Key, theme));
+        spans.push(span(format!(" {word} "), Role::Dim, theme));
+    }
+    write(area, 0, &Line::from(spans), buffer);
+}
+
+/// What a mouse click or the wheel hits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hit {
+    Tab(Screen),
+    Panel {
+        panel: Panel,
+        /// Line of the panel's list.
+        row: Option<usize>,
+    },
+}
+
+/// What lies at that cell.
+pub fn hit(state: &State, area: Rect, column: u16, row: u16) -> Option<Hit> {
+    if area.width < MIN_WIDTH || area.height < MIN_HEIGHT {
+        return None;
+    }
+    let at = ratatui::layout::Position { x: column, y: row };
+    if layout::header(area).contains(at) {
+        let tabs = layout::tabs(layout::header(area));
+        return tabs.into_iter().find(|tab| tab.place.contains(at)).and_then(|tab| tab.screen).map(Hit::Tab);
+    }
+    let (panel, place) = layout::panels(state, area).into_iter().find(|(_, place)| place.contains(at))?;
+    let line = row.checked_sub(place.y).map(usize::from);
+    let row = line.and_then(|line| match panel {
+        Panel::Form => setup::row_at(state, place, line),
+        Panel::Tensors => tensors::row_at(state, place, line),
+        Panel::List => runs::row_at(state, place, line),
+        _ => None,
+    });
+    Some(Hit::Panel { panel, row })
+}

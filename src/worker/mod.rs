@@ -4,6 +4,7 @@
 //! control socket. They talk by channels; nothing here knows of a terminal.
 
 pub mod checkpoint;
+mod commands;
 pub mod control;
 pub mod engine;
 pub mod event_log;

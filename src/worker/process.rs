@@ -5,7 +5,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::{Arc, atomic::AtomicBool},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use anyhow::Context;
@@ -13,7 +13,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::{
     control::{self, Status},
-    engine::{self, Ending, Surroundings},
+    engine::{self, Done, Ending, Surroundings},
     event_log::EventLog,
     nvml::Gpu,
     telemetry::{self, Telemetry},
@@ -25,7 +25,15 @@ use crate::{
     data::{Cursor, Dataset, Prefetch, Windows, total_updates},
     ledger,
     protocol::{DataReport, Event, Header, Reason, RunEnded, SCHEMA, summary::Measured},
-    run::{RunDir, atomic, dir::Meta, export, lock::RunLock, socket, summary},
+    run::{
+        RunDir, atomic,
+        dir::Meta,
+        export,
+        lock::RunLock,
+        record::Peaks,
+        socket,
+        summary::{self, Finish},
+    },
 };
 
 /// Trains the run of that directory to its end.
@@ -80,7 +88,16 @@ pub fn main(path: &Path) -> anyhow::Result<i32> {
     drop(telemetry);
     drop(events);
     let (mut writer, record) = log.finish().context("the record of the run could not be written")?;
-    let summary = summary::build(&record, ending.reason, measured, started.elapsed().as_secs_f64());
+    let Done { updates, tokens, busy } = ending.done;
+    let finish = Finish {
+        reason: ending.reason,
+        updates,
+        tokens,
+        wall_seconds: started.elapsed().as_secs_f64(),
+        tokens_per_second: (!busy.is_zero()).then(|| tokens as f64 / busy.as_secs_f64()),
+        measured: with_peaks(measured, record.totals.peaks),
+    };
+    let summary = summary::build(&record, finish).context("the record has no header")?;
     let json = serde_json::to_vec_pretty(&summary)?;
     atomic::write_file(&run.summary_json(), &json)?;
     atomic::write_file(&run.summary_md(), export::markdown::summary(&summary).as_bytes())?;
@@ -116,7 +133,13 @@ impl Prepared {
     }
 }
 
-fn header(run: &RunDir, meta: &Meta, config: &Config, prepared: &Result<Prepared, String>, gpu: &Gpu) -> Header {
+fn header(
+    run: &RunDir,
+    meta: &Meta,
+    config: &Config,
+    prepared: &Result<Prepared, String>,
+    gpu: &Gpu,
+) -> Header {
     let device = devices::open(&config.train.device);
     let (total_updates, data) = prepared.as_ref().map_or_else(
         |_| (config.train.max_updates.unwrap_or(0), DataReport::default()),
@@ -171,8 +194,25 @@ fn measured(training: &dyn Training) -> Measured {
     }
 }
 
+/// The peaks that telemetry saw; the allocator's own is exact.
+fn with_peaks(measured: Measured, peaks: Peaks) -> Measured {
+    let peak = allocator::peak_bytes();
+    Measured {
+        peak_allocator_bytes: (peak > 0).then_some(peak),
+        peak_host_rss: telemetry::resident_peak().or(peaks.host_rss),
+        peak_gpu_device_bytes: peaks.gpu_device,
+        peak_gpu_process_bytes: peaks.gpu_process,
+        peak_source: "the worker's allocator, the operating system, NVML once a second".to_owned(),
+        ..measured
+    }
+}
+
 const fn failed(message: String) -> Ending {
-    Ending { reason: Reason::Failed, message: Some(message) }
+    Ending {
+        reason: Reason::Failed,
+        message: Some(message),
+        done: Done { updates: 0, tokens: 0, busy: Duration::ZERO },
+    }
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> Ending {
@@ -182,5 +222,5 @@ fn panicked(panic: &(dyn Any + Send)) -> Ending {
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("a panic without a message");
     let reason = if words.contains("out of memory") { Reason::OutOfMemory } else { Reason::Failed };
-    Ending { reason, message: Some(words.to_owned()) }
+    Ending { reason, ..failed(words.to_owned()) }
 }

@@ -1,0 +1,143 @@
+//! `tui-train attach RUN`: the screens on any run, live or ended; and the screens without a run.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::ValueEnum;
+
+use super::output;
+use crate::{
+    app::action::Screen,
+    config::Layers,
+    run::{Home, RunDir},
+    shell::{self, Launch, Start, picture},
+};
+
+/// Which run, and how to look at it.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Id, unique start of an id, name (the newest of that name), path, or `latest`
+    #[arg(value_name = "RUN", default_value = "latest")]
+    run: String,
+    /// Look, do not touch
+    #[arg(long)]
+    readonly: bool,
+    /// Print one frame as text and leave
+    #[arg(long)]
+    once: bool,
+    /// Draw with ASCII characters only
+    #[arg(long)]
+    ascii: bool,
+    /// Leave the mouse to the terminal
+    #[arg(long)]
+    no_mouse: bool,
+    /// Draw one frame as an SVG picture into this file and leave
+    #[arg(long, value_name = "PATH", hide = true)]
+    svg: Option<PathBuf>,
+    /// Columns and rows of the one frame
+    #[arg(long, value_name = "WxH", value_parser = size, hide = true)]
+    size: Option<(u16, u16)>,
+    /// Screen of the one frame
+    #[arg(long, value_enum, default_value = "train", hide = true)]
+    screen: Frame,
+}
+
+/// A screen by name.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Frame {
+    Train,
+    State,
+    Setup,
+    Runs,
+}
+
+impl From<Frame> for Screen {
+    fn from(frame: Frame) -> Self {
+        match frame {
+            Frame::Train => Self::Train,
+            Frame::State => Self::State,
+            Frame::Setup => Self::Setup,
+            Frame::Runs => Self::Runs,
+        }
+    }
+}
+
+/// Largest picture, in columns or rows.
+const LARGEST: u16 = 500;
+
+fn size(text: &str) -> Result<(u16, u16), String> {
+    let wrong = || format!("`{text}` is no size: write columns and rows up to {LARGEST}, such as 120x36");
+    let (width, height) = text.split_once('x').ok_or_else(wrong)?;
+    let side = |text: &str| text.parse().ok().filter(|side| (1..=LARGEST).contains(side)).ok_or_else(wrong);
+    Ok((side(width)?, side(height)?))
+}
+
+/// Opens the screens on a run, or draws one frame.
+///
+/// # Errors
+/// There is no such run, or no terminal to draw on.
+pub fn run(args: Args) -> anyhow::Result<i32> {
+    let home = Home::from_env()?;
+    let run = RunDir::resolve(&home, &args.run)?;
+    let mut launch = Launch::new(home, Start::Watch(run), layers()?);
+    launch.readonly = args.readonly;
+    launch.ascii = args.ascii;
+    launch.mouse = !args.no_mouse;
+    let screen = Some(args.screen.into());
+    let (width, height) = args.size.or_else(|| crossterm::terminal::size().ok()).unwrap_or((120, 40));
+    if let Some(path) = args.svg {
+        let picture = picture::svg(&launch, screen, width, height)?;
+        std::fs::write(&path, picture).with_context(|| format!("cannot write {}", path.display()))?;
+        return Ok(0);
+    }
+    if args.once {
+        output::line(picture::text(&launch, screen, width, height)?.trim_end())?;
+        return Ok(0);
+    }
+    terminal()?;
+    shell::run(launch)
+}
+
+/// Opens the screens on a run that was just started.
+///
+/// # Errors
+/// There is no terminal to draw on.
+pub fn open(run: RunDir) -> anyhow::Result<i32> {
+    terminal()?;
+    shell::run(Launch::new(Home::from_env()?, Start::Watch(run), layers()?))
+}
+
+/// Opens the Setup screen with the demo chosen.
+///
+/// # Errors
+/// The environment holds a setting that cannot be used, or there is no terminal to draw on.
+pub fn setup() -> anyhow::Result<i32> {
+    terminal()?;
+    shell::run(Launch::new(Home::from_env()?, Start::Setup, layers()?))
+}
+
+/// What the next run's draft starts from.
+fn layers() -> anyhow::Result<Layers> {
+    Ok(Layers::new().with_environment(std::env::vars())?)
+}
+
+fn terminal() -> anyhow::Result<()> {
+    use std::io::IsTerminal;
+    if std::io::stdout().is_terminal() {
+        return Ok(());
+    }
+    anyhow::bail!("standard output is no terminal: use --once for one frame as text, or `tui-train show RUN`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_is_columns_and_rows() {
+        assert_eq!(size("120x36"), Ok((120, 36)));
+        for wrong in ["", "120", "0x5", "5x0", "x", "axb", "70000x5", "501x5"] {
+            assert!(size(wrong).unwrap_err().contains("120x36"), "{wrong}");
+        }
+    }
+}

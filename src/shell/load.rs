@@ -1,0 +1,179 @@
+//! A thread that reads what is too slow to be read between two frames.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::mpsc::{Sender, SyncSender, channel},
+};
+
+use anyhow::Context;
+
+use crate::{
+    app::{
+        Msg,
+        run::RunView,
+        runs::{Comparison, Curves, RunRow},
+    },
+    config::Config,
+    ledger,
+    run::{
+        Home, RunDir, RunEntry, RunError, Tail, atomic,
+        checkpoint::latest_checkpoint,
+        checkpoint_view::CheckpointView,
+        compare,
+        export::{self, Format},
+        list::Lister,
+    },
+};
+
+/// Something to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Job {
+    Runs,
+    Curves {
+        run: String,
+    },
+    /// The optimizer's state in the run's last checkpoint.
+    State {
+        run: String,
+    },
+    Detail {
+        run: String,
+        tensor: String,
+        width: usize,
+    },
+    Compare {
+        runs: Vec<String>,
+    },
+    Export {
+        run: String,
+        format: String,
+    },
+}
+
+/// The thread's handle; dropping it ends the thread once its queue is empty.
+#[derive(Debug)]
+pub struct Loader {
+    jobs: Sender<Job>,
+}
+
+impl Loader {
+    /// Starts the thread. Its messages carry number 0: they belong to no watched run.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn start(home: Home, messages: SyncSender<(u64, Msg)>) -> std::io::Result<Self> {
+        let (jobs, queue) = channel();
+        std::thread::Builder::new().name("load".into()).spawn(move || {
+            let mut reader = Reader { home, lister: Lister::default(), configs: BTreeMap::new() };
+            for job in queue {
+                if messages.send((0, reader.read(job))).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { jobs })
+    }
+
+    /// Queues something to read.
+    pub fn ask(&self, job: Job) {
+        // The thread ends only after this handle.
+        let _ = self.jobs.send(job);
+    }
+}
+
+struct Reader {
+    home: Home,
+    lister: Lister,
+    /// A run's configuration never changes: it is read once.
+    configs: BTreeMap<String, Option<Config>>,
+}
+
+impl Reader {
+    fn read(&mut self, job: Job) -> Msg {
+        match job {
+            Job::Runs => match self.lister.list(&self.home) {
+                Ok(entries) => Msg::Runs(entries.into_iter().map(|entry| self.row(entry)).collect()),
+                Err(error) => Msg::Failed(error.to_string()),
+            },
+            Job::Curves { run } => match self.curves(&run) {
+                Ok(curves) => Msg::Curves { run, curves },
+                Err(error) => Msg::Failed(error.to_string()),
+            },
+            Job::State { run } => {
+                let report = self.checkpoint(&run).and_then(|view| view.report(|_| true));
+                Msg::State { run, report: report.map_err(|error| error.to_string()) }
+            }
+            Job::Detail { run, tensor, width } => {
+                let detail = self.checkpoint(&run).and_then(|view| view.detail(&tensor, width));
+                Msg::Detail { run, detail: detail.map(Box::new).map_err(|error| error.to_string()) }
+            }
+            Job::Compare { runs } => Msg::Comparison(self.compare(runs).map_err(|error| error.to_string())),
+            Job::Export { run, format } => match self.export(&run, &format) {
+                Ok(path) => Msg::Done(format!("written: {}", path.display())),
+                Err(error) => Msg::Failed(format!("{error:#}")),
+            },
+        }
+    }
+
+    fn checkpoint(&self, id: &str) -> Result<CheckpointView, RunError> {
+        let run = RunDir::resolve(&self.home, id)?;
+        let newest = latest_checkpoint(&run)?.ok_or_else(|| RunError::NoCheckpoint { run: id.to_owned() })?;
+        CheckpointView::open(&run, &newest)
+    }
+
+    fn compare(&self, ids: Vec<String>) -> Result<Comparison, RunError> {
+        let runs: Vec<RunDir> =
+            ids.iter().map(|id| RunDir::resolve(&self.home, id)).collect::<Result<_, _>>()?;
+        let compared = compare::compare(&runs)?;
+        Ok(Comparison {
+            runs: ids,
+            differences: compared.differences.into_iter().map(|one| (one.key, one.values)).collect(),
+            verdict: compared.verdict.text,
+        })
+    }
+
+    /// Writes the run in that format into its own folder and returns the file.
+    fn export(&self, id: &str, name: &str) -> anyhow::Result<PathBuf> {
+        let format = match name {
+            "json" => Format::Json,
+            "md" => Format::Markdown,
+            "csv" => Format::Csv,
+            other => anyhow::bail!("`{other}` is no format: json, md or csv"),
+        };
+        let run = RunDir::resolve(&self.home, id)?;
+        let path = run.path().join(format!("export.{name}"));
+        let bytes = export::render(&run, format)?;
+        atomic::write_file(&path, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(path)
+    }
+
+    fn row(&mut self, entry: RunEntry) -> RunRow {
+        let config = self
+            .configs
+            .entry(entry.run.clone())
+            .or_insert_with(|| RunDir::open(&entry.path).and_then(|run| run.config()).ok())
+            .clone();
+        RunRow {
+            id: entry.run,
+            name: entry.name,
+            state: entry.state.as_str().to_owned(),
+            update: entry.update,
+            total: entry.total_updates,
+            train_loss: entry.final_train_loss,
+            val_loss: entry.final_val_loss,
+            state_bytes: config.as_ref().map(|config| ledger::ledger(config).state_bytes),
+            config,
+            peak: entry.peak_bytes.zip(entry.peak_source.map(str::to_owned)),
+            tokens_per_second: entry.tokens_per_second,
+            problem: entry.problem,
+        }
+    }
+
+    fn curves(&self, id: &str) -> anyhow::Result<Curves> {
+        let run = RunDir::resolve(&self.home, id)?;
+        let mut view = RunView::default();
+        Tail::open(&run).each(u64::MAX, |event| view.apply(&event))?;
+        Ok(Curves { loss: view.loss, val: view.val })
+    }
+}

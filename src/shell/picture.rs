@@ -1,0 +1,64 @@
+//! One frame without a terminal: as plain text, or as SVG.
+
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use super::{Launch, Start};
+use crate::{
+    app::{Msg, State, action::Screen, link::Control},
+    run::{Tail, lock},
+    ui::{
+        self, svg,
+        theme::{Colours, Theme},
+    },
+};
+
+/// The state once everything that is on disk now was read.
+fn state(launch: &Launch, screen: Option<Screen>) -> anyhow::Result<State> {
+    let mut state = launch.state()?;
+    if let Start::Watch(run) = &launch.start {
+        let live = lock::is_live(run);
+        Tail::open(run).each(u64::MAX, |event| drop(state.update(Msg::Events(vec![event]))))?;
+        if !live && (lock::was_started(run) || run.events().exists()) {
+            state.update(Msg::Alive(false));
+        }
+        if live {
+            state.link.control = Control::None;
+        }
+    }
+    if let Some(screen) = screen {
+        state.screen = screen;
+    }
+    Ok(state)
+}
+
+/// One frame as lines of text.
+///
+/// # Errors
+/// The record cannot be read.
+pub fn text(launch: &Launch, screen: Option<Screen>, width: u16, height: u16) -> anyhow::Result<String> {
+    let theme = Theme { colours: Colours::None, ascii: launch.ascii };
+    let buffer = draw(&state(launch, screen)?, &theme, width, height);
+    let mut text = String::new();
+    for y in 0..height {
+        let row: String = (0..width).filter_map(|x| buffer.cell((x, y))).map(|cell| cell.symbol()).collect();
+        text.push_str(row.trim_end());
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// One frame as an SVG picture.
+///
+/// # Errors
+/// The record cannot be read.
+pub fn svg(launch: &Launch, screen: Option<Screen>, width: u16, height: u16) -> anyhow::Result<String> {
+    let theme = Theme { colours: Colours::True, ascii: launch.ascii };
+    Ok(svg::picture(&draw(&state(launch, screen)?, &theme, width, height)))
+}
+
+fn draw(state: &State, theme: &Theme, width: u16, height: u16) -> Buffer {
+    let area = Rect::new(0, 0, width, height);
+    let mut buffer = Buffer::empty(area);
+    ui::render(state, theme, area, &mut buffer);
+    buffer
+}

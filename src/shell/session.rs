@@ -1,0 +1,263 @@
+//! The loop: drain what came, update, draw when something changed, wait for a key.
+
+use std::{
+    io::{self, Write},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    time::{Duration, Instant},
+};
+
+use crossterm::event::{self, Event, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::Rect;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::{
+    Launch, Start,
+    load::{Job, Loader},
+    reference,
+    terminal::Guard,
+    watch::Watch,
+};
+use crate::{
+    app::{Effect, Msg, State, action::Action},
+    run::{Home, RunDir, launch},
+    ui::{self, Hit, keymap, theme::Theme},
+};
+
+/// Least time between two frames that no key asked for.
+const FRAME: Duration = Duration::from_millis(100);
+/// Messages that may wait; the threads that read wait when there are more, the run does not.
+const WAITING: usize = 256;
+/// Exit code after SIGTERM.
+const TERMINATED: i32 = 143;
+
+/// Opens the UI and returns the exit code when it is left.
+///
+/// # Errors
+/// The terminal cannot be used or the draft's base cannot be resolved.
+pub fn run(launch: Launch) -> anyhow::Result<i32> {
+    let state = launch.state()?;
+    let signals = Signals::register()?;
+    let theme = launch.theme();
+    let (sender, messages) = sync_channel(WAITING);
+    let mut session = Session {
+        loader: Loader::start(launch.home.clone(), sender.clone())?,
+        home: launch.home,
+        readonly: launch.readonly,
+        state,
+        theme,
+        sender,
+        messages,
+        watch: None,
+        watched: None,
+        watches: 0,
+        started: Instant::now(),
+        code: None,
+    };
+    if let Start::Watch(run) = launch.start {
+        session.follow(run);
+    }
+    let mut guard = Guard::take(launch.mouse)?;
+    let outcome = session.run(&mut guard, &signals);
+    drop(guard);
+    session.farewell();
+    outcome
+}
+
+struct Signals {
+    interrupt: Arc<AtomicBool>,
+    terminate: Arc<AtomicBool>,
+}
+
+impl Signals {
+    fn register() -> io::Result<Self> {
+        let flag = |signals: &[i32]| -> io::Result<Arc<AtomicBool>> {
+            let flag = Arc::new(AtomicBool::new(false));
+            for signal in signals {
+                signal_hook::flag::register(*signal, Arc::clone(&flag))?;
+            }
+            Ok(flag)
+        };
+        Ok(Self { interrupt: flag(&[SIGINT])?, terminate: flag(&[SIGTERM, SIGHUP])? })
+    }
+}
+
+struct Session {
+    home: Home,
+    readonly: bool,
+    state: State,
+    theme: Theme,
+    sender: SyncSender<(u64, Msg)>,
+    messages: Receiver<(u64, Msg)>,
+    loader: Loader,
+    watch: Option<Watch>,
+    watched: Option<RunDir>,
+    /// Number of the present watch; messages of earlier ones are dropped.
+    watches: u64,
+    started: Instant,
+    code: Option<i32>,
+}
+
+impl Session {
+    fn run(&mut self, guard: &mut Guard, signals: &Signals) -> anyhow::Result<i32> {
+        let mut drawn = None;
+        let mut area = Rect::default();
+        self.loader.ask(Job::Runs);
+        loop {
+            self.drain();
+            if signals.terminate.load(SeqCst) {
+                // The terminal may be gone; the run goes on without us.
+                return Ok(TERMINATED);
+            }
+            if signals.interrupt.swap(false, SeqCst) {
+                self.update(Msg::Action(Action::Interrupt));
+            }
+            self.update(Msg::Tick { now: self.started.elapsed().as_secs_f64() });
+            if let Some(code) = self.code {
+                return Ok(code);
+            }
+            if drawn != Some(self.state.revision) {
+                let (state, theme) = (&self.state, &self.theme);
+                area = guard.terminal.draw(|frame| ui::draw(state, theme, frame))?.area;
+                let known = drawn.is_some();
+                drawn = Some(self.state.revision);
+                if !known {
+                    self.update(Msg::Size { width: area.width, height: area.height });
+                }
+            }
+            let until = Instant::now() + FRAME;
+            if event::poll(until.saturating_duration_since(Instant::now()))? {
+                // All that was typed so far belongs to one frame.
+                loop {
+                    self.input(event::read()?, area);
+                    if self.code.is_some() || !event::poll(Duration::ZERO)? {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    fn drain(&mut self) {
+        // Bounded, so that a run that writes faster than it is read cannot keep the keys waiting.
+        for _ in 0..WAITING {
+            let Ok((number, msg)) = self.messages.try_recv() else { return };
+            if let Msg::Started { run } = &msg {
+                match RunDir::open(run) {
+                    Ok(run) => self.follow(run),
+                    Err(error) => self.update(Msg::Failed(error.to_string())),
+                }
+            } else if number == 0 || number == self.watches {
+                self.update(msg);
+            }
+        }
+    }
+
+    fn input(&mut self, event: Event, area: Rect) {
+        match event {
+            Event::Key(key) => {
+                if let Some(msg) = keymap::translate(&self.state, key) {
+                    self.update(msg);
+                }
+            }
+            Event::Mouse(mouse) => self.mouse(mouse, area),
+            Event::Resize(width, height) => self.update(Msg::Size { width, height }),
+            Event::FocusGained | Event::FocusLost | Event::Paste(_) => {}
+        }
+    }
+
+    fn mouse(&mut self, mouse: MouseEvent, area: Rect) {
+        let hit = || ui::hit(&self.state, area, mouse.column, mouse.row);
+        match mouse.kind {
+            MouseEventKind::Down(MouseButton::Left) => match hit() {
+                Some(Hit::Tab(screen)) => self.update(Msg::Tab(screen)),
+                Some(Hit::Panel { panel, row }) => self.update(Msg::Click { panel, row }),
+                None => {}
+            },
+            MouseEventKind::ScrollUp => self.update(Msg::Action(Action::Up)),
+            MouseEventKind::ScrollDown => self.update(Msg::Action(Action::Down)),
+            _ => {}
+        }
+    }
+
+    fn update(&mut self, msg: Msg) {
+        for effect in self.state.update(msg) {
+            self.effect(effect);
+        }
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        match effect {
+            Effect::Quit { code } => self.code = Some(code),
+            Effect::Send { id, command } => {
+                if let Some(watch) = &self.watch {
+                    watch.send(id, command);
+                }
+            }
+            Effect::Start { resolved, name } => {
+                let (home, sender) = (self.home.clone(), self.sender.clone());
+                let start = move || {
+                    let msg = match launch::start(&home, &resolved, &name) {
+                        Ok(run) => Msg::Started { run: run.path().display().to_string() },
+                        Err(error) => Msg::Failed(format!("{error:#}")),
+                    };
+                    // Nobody waits for it any more when the UI is gone.
+                    let _ = sender.send((0, msg));
+                };
+                if let Err(error) = std::thread::Builder::new().name("start".into()).spawn(start) {
+                    self.state.say(format!("no thread can be started: {error}"), true);
+                }
+            }
+            Effect::Watch { run } => match RunDir::resolve(&self.home, &run) {
+                Ok(run) => self.follow(run),
+                Err(error) => self.state.say(error.to_string(), true),
+            },
+            Effect::LoadRuns => self.loader.ask(Job::Runs),
+            Effect::LoadCurves { run } => self.loader.ask(Job::Curves { run }),
+            Effect::Compare { runs } => self.loader.ask(Job::Compare { runs }),
+            Effect::LoadState { run } => self.loader.ask(Job::State { run }),
+            Effect::LoadDetail { run, tensor, width } => {
+                self.loader.ask(Job::Detail { run, tensor, width });
+            }
+            Effect::Export { run, format } => self.loader.ask(Job::Export { run, format }),
+        }
+    }
+
+    fn follow(&mut self, run: RunDir) {
+        self.watches += 1;
+        self.watch = None;
+        self.update(Msg::Watching { run: reference(&run) });
+        match Watch::start(run.clone(), self.readonly, self.watches, self.sender.clone()) {
+            Ok(watch) => self.watch = Some(watch),
+            Err(error) => self.state.say(format!("no thread can be started: {error}"), true),
+        }
+        self.watched = Some(run);
+    }
+
+    /// Says on the normal screen where the run is and how to see it again.
+    fn farewell(&self) {
+        let (Some(run), Some(status)) = (&self.watched, self.state.status()) else { return };
+        let mut text = if status.is_live() && crate::run::is_live(run) {
+            format!(
+                "run {} goes on without the screens\n  look again:  tui-train attach {}\n  stop it:     tui-train stop {}\n",
+                run.id(),
+                run.id(),
+                run.id()
+            )
+        } else {
+            format!(
+                "run {}: {}\n  look again:  tui-train attach {}\n  the figures: tui-train show {}\n",
+                run.id(),
+                status.as_str().replace('_', " "),
+                run.id(),
+                run.id()
+            )
+        };
+        text.push_str(&format!("  its folder:  {}\n", run.path().display()));
+        // The terminal may be gone.
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+}

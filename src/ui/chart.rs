@@ -1,0 +1,312 @@
+//! A line chart in braille dots, or in characters where only ASCII is wanted.
+//!
+//! It draws onto the buffer itself: a number that is not finite never reaches a coordinate, it is a gap.
+
+use ratatui::{buffer::Buffer, layout::Rect, style::Style};
+
+use super::{
+    axis::{self, Scale},
+    format,
+    theme::{Role, Theme},
+};
+
+/// How a line is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stroke {
+    Solid,
+    /// Every other dot.
+    Dotted,
+    /// Only its points, each by a sign.
+    Points(char),
+}
+
+/// One line.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// In order of x; a y that is not finite is a gap.
+    pub points: Vec<(f64, f64)>,
+    pub style: Style,
+    pub stroke: Stroke,
+    /// The character it is drawn with in ASCII.
+    pub plain: char,
+}
+
+/// A vertical line with a letter on top.
+#[derive(Debug, Clone, Copy)]
+pub struct Mark {
+    pub x: f64,
+    pub letter: char,
+    pub style: Style,
+    /// Without, only the letter is shown.
+    pub line: bool,
+}
+
+/// A chart; later lines lie over earlier ones.
+#[derive(Debug, Clone, Default)]
+pub struct Chart {
+    pub lines: Vec<Line>,
+    pub marks: Vec<Mark>,
+    pub log_y: bool,
+    /// Bounds of x; without, those of the points.
+    pub x_bounds: Option<(f64, f64)>,
+    /// Whether zero belongs to the y axis.
+    pub from_zero: bool,
+    /// Seconds, so that the x axis reads as a clock.
+    pub x_is_time: bool,
+    /// What is said when there is nothing to draw.
+    pub empty: &'static str,
+}
+
+/// Dots of one cell: two columns of four.
+const DOTS: [[u32; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
+
+struct Grid {
+    width: usize,
+    height: usize,
+    /// Dots a cell, across and down.
+    across: usize,
+    down: usize,
+    cells: Vec<(u32, Style, char)>,
+}
+
+impl Grid {
+    fn dot(&mut self, x: i64, y: i64, style: Style, plain: char) {
+        let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else { return };
+        let (column, row) = (x / self.across, y / self.down);
+        if column < self.width && row < self.height {
+            let cell = &mut self.cells[row * self.width + column];
+            cell.0 |= DOTS[y % self.down % 4][x % self.across % 2];
+            (cell.1, cell.2) = (style, plain);
+        }
+    }
+
+    /// Bresenham's line; `dotted` leaves out every other two dots.
+    fn line(&mut self, from: (i64, i64), to: (i64, i64), line: &Line) {
+        let (mut x, mut y) = from;
+        let (dx, dy) = ((to.0 - x).abs(), -(to.1 - y).abs());
+        let (sx, sy) = ((to.0 - x).signum(), (to.1 - y).signum());
+        let mut error = dx + dy;
+        loop {
+            if line.stroke != Stroke::Dotted || x % 4 < 2 {
+                self.dot(x, y, line.style, line.plain);
+            }
+            if (x, y) == to {
+                return;
+            }
+            let twice = 2 * error;
+            if twice >= dy {
+                error += dy;
+                x += sx;
+            }
+            if twice <= dx {
+                error += dx;
+                y += sy;
+            }
+        }
+    }
+}
+
+impl Chart {
+    /// Draws the chart with its axes into `area`.
+    pub fn draw(&self, area: Rect, buffer: &mut Buffer, theme: &Theme) {
+        let Some((x_scale, y_scale)) = self.scales() else {
+            let text = format::cut(self.empty, usize::from(area.width));
+            let x = area.x + (area.width.saturating_sub(text.chars().count() as u16)) / 2;
+            if area.height > 0 {
+                buffer.set_string(x, area.y + area.height / 2, text, theme.style(Role::Dim));
+            }
+            return;
+        };
+        let rows = usize::from(area.height.saturating_sub(1));
+        let y_ticks = y_scale.ticks((rows / 3).clamp(2, 7));
+        let gutter = y_ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0) as u16 + 1;
+        if area.width < gutter + 6 || area.height < 3 {
+            return;
+        }
+        let plot =
+            Rect { x: area.x + gutter, y: area.y, width: area.width - gutter, height: area.height - 1 };
+        let dim = theme.style(Role::Dim);
+        let border = theme.style(Role::Border);
+        for y in plot.top()..plot.bottom() {
+            buffer.set_string(plot.x - 1, y, "│", border);
+        }
+        let mut last = None;
+        for (value, label) in &y_ticks {
+            let row = plot.y + ((1.0 - y_scale.place(*value)) * f64::from(plot.height - 1)).round() as u16;
+            if row >= plot.bottom() || last == Some(row) {
+                continue;
+            }
+            last = Some(row);
+            buffer.set_string(plot.x - 1 - label.chars().count() as u16, row, label, dim);
+            buffer.set_string(plot.x - 1, row, "┤", border);
+        }
+        self.x_axis(&x_scale, plot, buffer, theme);
+        self.plot(&x_scale, &y_scale, plot, buffer, theme);
+    }
+
+    fn scales(&self) -> Option<(Scale, Scale)> {
+        let usable = |y: f64| y.is_finite() && (!self.log_y || y > 0.0);
+        let mut points =
+            self.lines.iter().flat_map(|line| &line.points).filter(|p| usable(p.1) && p.0.is_finite());
+        let first = points.next()?;
+        let mut bounds = (first.0, first.0, first.1, first.1);
+        for (x, y) in points {
+            bounds = (bounds.0.min(*x), bounds.1.max(*x), bounds.2.min(*y), bounds.3.max(*y));
+        }
+        let (x_low, x_high) = self.x_bounds.unwrap_or((bounds.0, bounds.1));
+        let y_low = if self.from_zero && !self.log_y { bounds.2.min(0.0) } else { bounds.2 };
+        Some((Scale::linear(x_low, x_high), Scale::new(y_low, bounds.3, self.log_y)))
+    }
+
+    fn x_axis(&self, scale: &Scale, plot: Rect, buffer: &mut Buffer, theme: &Theme) {
+        let most = (usize::from(plot.width) / 12).clamp(2, 10);
+        let ticks = if self.x_is_time { axis::time_ticks(scale, most) } else { scale.ticks(most) };
+        let mut free_from = plot.x;
+        for (value, label) in ticks {
+            let label = if self.x_is_time {
+                format::duration(value)
+            } else if value.abs() >= 1e4 {
+                format::short(value)
+            } else {
+                label
+            };
+            let length = label.chars().count() as u16;
+            let at = plot.x + (scale.place(value) * f64::from(plot.width - 1)).round() as u16;
+            let start = at.saturating_sub(length / 2).max(plot.x).min(plot.right().saturating_sub(length));
+            if start >= free_from && at < plot.right() {
+                buffer.set_string(start, plot.bottom(), label, theme.style(Role::Dim));
+                free_from = start + length + 2;
+            }
+        }
+    }
+
+    fn plot(&self, x_scale: &Scale, y_scale: &Scale, plot: Rect, buffer: &mut Buffer, theme: &Theme) {
+        let (across, down) = if theme.ascii { (1, 1) } else { (2, 4) };
+        let (width, height) = (usize::from(plot.width), usize::from(plot.height));
+        let empty = (0, Style::default(), ' ');
+        let mut grid = Grid { width, height, across, down, cells: vec![empty; width * height] };
+        let (right, bottom) = ((width * across - 1) as f64, (height * down - 1) as f64);
+        let place = |point: &(f64, f64)| -> Option<(i64, i64)> {
+            let fits = point.0.is_finite() && point.1.is_finite() && (!self.log_y || point.1 > 0.0);
+            let x = x_scale.place(point.0);
+            let inside = fits && (-1e-9..=1.0 + 1e-9).contains(&x);
+            inside.then(|| {
+                let y = 1.0 - y_scale.place(point.1).clamp(0.0, 1.0);
+                ((x.clamp(0.0, 1.0) * right).round() as i64, (y * bottom).round() as i64)
+            })
+        };
+        let mut signs = Vec::new();
+        for line in &self.lines {
+            let mut before: Option<(i64, i64)> = None;
+            for point in &line.points {
+                let here = place(point);
+                if let Some(here) = here {
+                    match line.stroke {
+                        Stroke::Points(sign) => signs.push((here, sign, line)),
+                        _ => grid.line(before.unwrap_or(here), here, line),
+                    }
+                }
+                before = here;
+            }
+        }
+        self.marked(x_scale, plot, buffer);
+        for (at, (dots, style, plain)) in grid.cells.iter().enumerate() {
+            if *dots == 0 {
+                continue;
+            }
+            let (x, y) = (plot.x + (at % width) as u16, plot.y + (at / width) as u16);
+            let sign = if theme.ascii { *plain } else { char::from_u32(0x2800 + dots).unwrap_or(' ') };
+            buffer.set_string(x, y, sign.to_string(), *style);
+        }
+        for ((x, y), sign, line) in signs {
+            let (x, y) = (plot.x + (x as usize / across) as u16, plot.y + (y as usize / down) as u16);
+            let sign = if theme.ascii { line.plain } else { sign };
+            buffer.set_string(x, y, sign.to_string(), line.style);
+        }
+    }
+
+    fn marked(&self, x_scale: &Scale, plot: Rect, buffer: &mut Buffer) {
+        for mark in &self.marks {
+            let share = x_scale.place(mark.x);
+            if !mark.x.is_finite() || !(0.0..=1.0).contains(&share) {
+                continue;
+            }
+            let x = plot.x + (share * f64::from(plot.width - 1)).round() as u16;
+            if mark.line {
+                for y in plot.top() + 1..plot.bottom() {
+                    buffer.set_string(x, y, "┊", mark.style);
+                }
+            }
+            buffer.set_string(x, plot.top(), mark.letter.to_string(), mark.style);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(points: &[(f64, f64)]) -> Line {
+        Line { points: points.to_vec(), style: Style::default(), stroke: Stroke::Solid, plain: '*' }
+    }
+
+    fn drawn(chart: &Chart, width: u16, height: u16, ascii: bool) -> Vec<String> {
+        let area = Rect::new(0, 0, width, height);
+        let mut buffer = Buffer::empty(area);
+        chart.draw(area, &mut buffer, &Theme { ascii, ..Theme::default() });
+        (0..height).map(|y| (0..width).map(|x| buffer[(x, y)].symbol().to_owned()).collect()).collect()
+    }
+
+    #[test]
+    fn a_rising_line_goes_from_the_bottom_left_to_the_top_right() {
+        let chart = Chart { lines: vec![line(&[(0.0, 0.0), (10.0, 10.0)])], ..Chart::default() };
+        let rows = drawn(&chart, 40, 10, true);
+        assert!(rows[0].trim_end().ends_with('*'), "{rows:#?}");
+        assert!(rows[8].contains("*") && rows[8].find('*') < rows[0].find('*'));
+        assert!(rows[9].contains('0') && rows[9].contains("10"));
+    }
+
+    #[test]
+    fn nothing_that_is_no_number_is_drawn_and_the_line_breaks_there() {
+        let points =
+            [(0.0, 1.0), (1.0, f64::NAN), (2.0, 1.0), (3.0, f64::INFINITY), (f64::NAN, 2.0), (4.0, 1.0)];
+        let chart = Chart { lines: vec![line(&points)], ..Chart::default() };
+        let stars: usize = drawn(&chart, 60, 12, true).iter().map(|row| row.matches('*').count()).sum();
+        assert_eq!(stars, 3, "three points that touch no other");
+        for log_y in [false, true] {
+            let chart = Chart {
+                lines: vec![line(&[(0.0, f64::NAN), (1.0, -1.0), (2.0, 0.0)])],
+                log_y,
+                ..Chart::default()
+            };
+            drawn(&chart, 30, 8, false);
+        }
+    }
+
+    #[test]
+    fn without_a_point_it_says_so() {
+        let chart = Chart { lines: vec![line(&[(0.0, f64::NAN)])], empty: "no loss yet", ..Chart::default() };
+        assert!(drawn(&chart, 30, 8, false)[4].contains("no loss yet"));
+    }
+
+    #[test]
+    fn a_logarithmic_axis_has_even_decades() {
+        let points: Vec<(f64, f64)> =
+            (0..=40).map(|i| (f64::from(i), 10f64.powf(f64::from(i) / 10.0))).collect();
+        let chart = Chart { lines: vec![line(&points)], log_y: true, ..Chart::default() };
+        let rows = drawn(&chart, 60, 17, true);
+        let columns: Vec<usize> = rows[..16].iter().filter_map(|row| row.find('*')).collect();
+        assert!(columns.windows(2).all(|pair| pair[0] > pair[1]), "{rows:#?}");
+        assert!(rows.iter().any(|row| row.contains("100")), "{rows:#?}");
+    }
+
+    #[test]
+    fn no_size_is_too_small() {
+        let chart = Chart { lines: vec![line(&[(0.0, 1.0), (1.0, 2.0)])], empty: "-", ..Chart::default() };
+        for width in 0..30 {
+            for height in 0..12 {
+                drawn(&chart, width, height, false);
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Every number on a screen as text.
+
+/// A number with about four significant digits: `2.341`, `0.0312`, `1.2e-5`; words for what is no number.
+pub fn number(value: f64) -> String {
+    if let Some(word) = crate::protocol::number::word(value) {
+        return word.to_owned();
+    }
+    let size = value.abs();
+    if size == 0.0 {
+        "0".to_owned()
+    } else if (1e-3..1e5).contains(&size) {
+        let digits = (3 - size.log10().floor() as i32).clamp(0, 6) as usize;
+        format!("{value:.digits$}")
+    } else {
+        rate(value)
+    }
+}
+
+/// A loss: four decimals below 100.
+pub fn loss(value: f64) -> String {
+    if value.is_finite() && value.abs() < 100.0 { format!("{value:.4}") } else { number(value) }
+}
+
+/// A learning rate and its like: `3e-3`, `1.25e-4`, `0`.
+pub fn rate(value: f64) -> String {
+    if let Some(word) = crate::protocol::number::word(value) {
+        return word.to_owned();
+    }
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let text = format!("{value:.2e}");
+    let Some((mantissa, exponent)) = text.split_once('e') else { return text };
+    let mantissa = mantissa.trim_end_matches('0').trim_end_matches('.');
+    format!("{mantissa}e{exponent}")
+}
+
+/// A count with separators: `1,384,448`.
+pub fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A count in few characters: `512`, `12.3K`, `4.5M`.
+pub fn short(value: f64) -> String {
+    if !value.is_finite() {
+        return number(value);
+    }
+    let size = value.abs();
+    let (scaled, unit) = match size {
+        _ if size >= 1e12 => (value / 1e12, "T"),
+        _ if size >= 1e9 => (value / 1e9, "G"),
+        _ if size >= 1e6 => (value / 1e6, "M"),
+        _ if size >= 1e4 => (value / 1e3, "K"),
+        _ => (value, ""),
+    };
+    if unit.is_empty() {
+        return format!("{scaled:.0}");
+    }
+    let text = format!("{scaled:.1}");
+    format!("{}{unit}", text.trim_end_matches(".0"))
+}
+
+/// Bytes in units of 1024: `0 B`, `14.8 KiB`, `1.32 GiB`.
+pub fn bytes(value: u64) -> String {
+    let mut scaled = value as f64;
+    let mut unit = "B";
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if scaled < 1023.95 {
+            break;
+        }
+        scaled /= 1024.0;
+        unit = next;
+    }
+    match unit {
+        "B" => format!("{value} B"),
+        _ if scaled < 9.995 => format!("{scaled:.2} {unit}"),
+        _ if scaled < 99.95 => format!("{scaled:.1} {unit}"),
+        _ => format!("{scaled:.0} {unit}"),
+    }
+}
+
+/// Seconds as `0:48`, `12:05`, `1:02:03`, `3d 04:05`.
+pub fn duration(seconds: f64) -> String {
+    if !seconds.is_finite() || seconds < 0.0 {
+        return "-".to_owned();
+    }
+    let whole = seconds.round() as u64;
+    let (days, hours, minutes, seconds) = (whole / 86_400, whole / 3600 % 24, whole / 60 % 60, whole % 60);
+    match (days, hours) {
+        (0, 0) => format!("{minutes}:{seconds:02}"),
+        (0, _) => format!("{hours}:{minutes:02}:{seconds:02}"),
+        _ => format!("{days}d {hours:02}:{minutes:02}"),
+    }
+}
+
+/// A share in percent without decimals.
+pub fn percent(part: f64, whole: f64) -> String {
+    if whole > 0.0 && part.is_finite() { format!("{:.0}%", 100.0 * part / whole) } else { "-".to_owned() }
+}
+
+/// A shape: `64x192`; a number has none.
+pub fn shape(shape: &[usize]) -> String {
+    if shape.is_empty() {
+        return "number".to_owned();
+    }
+    shape.iter().map(ToString::to_string).collect::<Vec<_>>().join("x")
+}
+
+/// The label of a tick, with the decimals that its distance to the next one asks for.
+pub fn tick(value: f64, step: f64) -> String {
+    let size = value.abs().max(step.abs());
+    if size >= 1e5 || (size < 1e-2 && size > 0.0) {
+        return rate(if value.abs() < step.abs() * 1e-9 { 0.0 } else { value });
+    }
+    let digits = (-step.abs().log10().floor()).clamp(0.0, 6.0) as usize;
+    format!("{value:.digits$}")
+}
+
+/// A text in at most `width` columns; its end is kept and its middle left out.
+pub fn elide(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return text.to_owned();
+    }
+    if width <= 1 {
+        return text.chars().take(width).collect();
+    }
+    let tail = (width - 1) * 2 / 3;
+    let head = width - 1 - tail;
+    let start: String = text.chars().take(head).collect();
+    let end: String = text.chars().skip(length - tail).collect();
+    format!("{start}…{end}")
+}
+
+/// A text in at most `width` columns, cut at its end.
+pub fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let mut cut: String = text.chars().take(width.saturating_sub(1)).collect();
+    if width > 0 {
+        cut.push('…');
+    }
+    cut
+}
+
+/// A text in lines of at most `width` columns, broken at spaces where there are any.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        let mut word: Vec<char> = word.chars().collect();
+        let used = line.chars().count();
+        if used > 0 && used + 1 + word.len() > width {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        while word.len() > width {
+            let rest = word.split_off(width);
+            lines.push(word.into_iter().collect());
+            word = rest;
+        }
+        line.extend(word);
+    }
+    if !line.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+/// A parameter's name without what every name shares.
+pub fn tensor_name(name: &str) -> &str {
+    let name = name.strip_prefix("model.").unwrap_or(name);
+    name.strip_suffix(".weight").unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short_and_say_what_they_are() {
+        let table = [
+            (number(2.341_234), "2.341"),
+            (number(0.031_2), "0.03120"),
+            (number(1.2e-5), "1.2e-5"),
+            (number(f64::NAN), "nan"),
+            (number(f64::NEG_INFINITY), "-inf"),
+            (loss(2.3), "2.3000"),
+            (rate(3e-3), "3e-3"),
+            (rate(1.25e-4), "1.25e-4"),
+            (rate(0.1), "1e-1"),
+            (count(1_384_448), "1,384,448"),
+            (count(12), "12"),
+            (short(12_345.0), "12.3K"),
+            (short(9_912.0), "9912"),
+            (short(307_200.0), "307.2K"),
+            (bytes(0), "0 B"),
+            (bytes(918_096), "897 KiB"),
+            (bytes(15_204), "14.8 KiB"),
+            (bytes(1 << 30), "1.00 GiB"),
+            (bytes(1_048_575), "1.00 MiB"),
+            (duration(48.2), "0:48"),
+            (duration(3723.0), "1:02:03"),
+            (duration(f64::NAN), "-"),
+            (percent(1.0, 3.0), "33%"),
+            (shape(&[64, 192]), "64x192"),
+            (tick(0.25, 0.05), "0.25"),
+            (tick(300.0, 100.0), "300"),
+            (tick(0.0, 1e-3), "0"),
+        ];
+        for (ours, expected) in table {
+            assert_eq!(ours, expected);
+        }
+    }
+
+    #[test]
+    fn texts_are_cut_to_their_width() {
+        assert_eq!(elide("layers.0.self_attn.q_proj", 12), "laye…_q_proj".replace("_q", ".q"));
+        assert_eq!(cut("abcdef", 4), "abc…");
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("abcdefghij", 4), ["abcd", "efgh", "ij"]);
+        for width in 0..20 {
+            assert!(elide("a text to be cut", width).chars().count() <= width);
+        }
+    }
+}

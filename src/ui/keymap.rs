@@ -1,0 +1,293 @@
+//! The one table of keys: it drives what a key does, the help overlay and the hints at the bottom.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+use crate::app::{
+    Msg, State,
+    action::{Action, Screen},
+    focus::Context,
+    input::Input,
+};
+
+/// One key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    pub code: KeyCode,
+    pub control: bool,
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.control {
+            f.write_str("Ctrl+")?;
+        }
+        match self.code {
+            KeyCode::Char(' ') => f.write_str("Space"),
+            KeyCode::Char(c) if self.control => write!(f, "{}", c.to_ascii_uppercase()),
+            KeyCode::Char(c) => write!(f, "{c}"),
+            KeyCode::F(n) => write!(f, "F{n}"),
+            KeyCode::BackTab => f.write_str("Shift+Tab"),
+            KeyCode::PageUp => f.write_str("PgUp"),
+            KeyCode::PageDown => f.write_str("PgDn"),
+            KeyCode::Delete => f.write_str("Del"),
+            other => write!(f, "{other:?}"),
+        }
+    }
+}
+
+/// One line of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Binding {
+    pub context: Context,
+    pub keys: &'static [Key],
+    pub action: Action,
+    /// The word in the hints at the bottom; empty: not shown there.
+    pub hint: &'static str,
+}
+
+const fn key(code: KeyCode) -> Key {
+    Key { code, control: false }
+}
+
+const fn letter(c: char) -> Key {
+    key(KeyCode::Char(c))
+}
+
+const fn bind(context: Context, keys: &'static [Key], action: Action, hint: &'static str) -> Binding {
+    Binding { context, keys, action, hint }
+}
+
+use Context::{Global, Help, Quit, Runs, Setup, StartBeside, State as Tensors, Train};
+
+/// Every key, in the order of the help.
+pub const BINDINGS: &[Binding] = &[
+    bind(Train, &[letter('p'), letter(' ')], Action::PauseResume, "pause"),
+    bind(Train, &[letter('.')], Action::StepUpdate, ""),
+    bind(Train, &[letter(',')], Action::StepMicroBatch, ""),
+    bind(Train, &[letter('c')], Action::Checkpoint, "checkpoint"),
+    bind(Train, &[letter('x')], Action::Stop, "stop"),
+    bind(Train, &[letter('y')], Action::LogAxis, "log y"),
+    bind(Train, &[letter('S')], Action::Smoothing, "smooth"),
+    bind(Train, &[letter('t')], Action::NextXAxis, "x axis"),
+    bind(Tensors, &[letter('p'), letter(' ')], Action::PauseResume, ""),
+    bind(Tensors, &[letter('.')], Action::StepUpdate, ""),
+    bind(Tensors, &[letter(',')], Action::StepMicroBatch, ""),
+    bind(Tensors, &[letter('/')], Action::Filter, "filter"),
+    bind(Tensors, &[letter('n')], Action::NextMatch, ""),
+    bind(Tensors, &[letter('N')], Action::PreviousMatch, ""),
+    bind(Tensors, &[letter('>')], Action::SortNext, "sort"),
+    bind(Tensors, &[letter('<')], Action::SortPrevious, ""),
+    bind(Tensors, &[letter('r')], Action::SortReverse, "reverse"),
+    bind(Tensors, &[key(KeyCode::Enter)], Action::Open, "open"),
+    bind(Setup, &[letter('s'), key(KeyCode::Enter)], Action::Start, "start"),
+    bind(Setup, &[letter('e')], Action::Edit, "edit"),
+    bind(Setup, &[letter('o')], Action::NextOptimizer, "optimizer"),
+    bind(Setup, &[letter(']')], Action::AccumulateUp, ""),
+    bind(Setup, &[letter('[')], Action::AccumulateDown, "] accumulate"),
+    bind(Setup, &[key(KeyCode::Backspace), key(KeyCode::Delete)], Action::Reset, "reset"),
+    bind(Runs, &[letter('m'), letter(' ')], Action::Mark, "mark"),
+    bind(Runs, &[key(KeyCode::Enter)], Action::Open, "watch"),
+    bind(Runs, &[letter('r')], Action::Refresh, ""),
+    bind(Runs, &[letter('y')], Action::LogAxis, "log y"),
+    bind(Runs, &[letter('S')], Action::Smoothing, "smooth"),
+    bind(Runs, &[letter('t')], Action::NextXAxis, "x axis"),
+    bind(Quit, &[letter('d')], Action::Detach, ""),
+    bind(Quit, &[letter('s')], Action::StopAndLeave, ""),
+    bind(Quit, &[letter('c'), key(KeyCode::Esc)], Action::Back, ""),
+    bind(StartBeside, &[key(KeyCode::Enter), letter('s')], Action::Start, ""),
+    bind(StartBeside, &[letter('c'), key(KeyCode::Esc)], Action::Back, ""),
+    bind(Help, &[key(KeyCode::Esc), letter('q')], Action::Back, ""),
+    bind(Global, &[letter('1')], Action::Show(Screen::Train), ""),
+    bind(Global, &[letter('2')], Action::Show(Screen::State), ""),
+    bind(Global, &[letter('3')], Action::Show(Screen::Setup), ""),
+    bind(Global, &[letter('4')], Action::Show(Screen::Runs), ""),
+    bind(Global, &[key(KeyCode::Tab)], Action::FocusNext, "focus"),
+    bind(Global, &[key(KeyCode::BackTab)], Action::FocusPrevious, ""),
+    bind(Global, &[letter('e')], Action::Zoom, "zoom"),
+    bind(Global, &[key(KeyCode::Enter)], Action::Open, ""),
+    bind(Global, &[letter('f')], Action::Freeze, "freeze"),
+    bind(Global, &[letter('p')], Action::PauseResume, ""),
+    bind(Global, &[letter('x')], Action::Stop, ""),
+    bind(Global, &[letter('c')], Action::Checkpoint, ""),
+    bind(Global, &[letter('s')], Action::Start, ""),
+    bind(Global, &[letter('/')], Action::Filter, ""),
+    bind(Global, &[letter(':')], Action::Palette, "commands"),
+    bind(Global, &[letter('?'), key(KeyCode::F(1))], Action::Help, "help"),
+    bind(Global, &[letter('q')], Action::Quit, "quit"),
+    bind(Global, &[Key { code: KeyCode::Char('c'), control: true }], Action::Interrupt, ""),
+    bind(Global, &[key(KeyCode::Esc)], Action::Back, ""),
+    bind(Global, &[key(KeyCode::Up), letter('k')], Action::Up, ""),
+    bind(Global, &[key(KeyCode::Down), letter('j')], Action::Down, ""),
+    bind(Global, &[key(KeyCode::Left), letter('h')], Action::Left, ""),
+    bind(Global, &[key(KeyCode::Right), letter('l')], Action::Right, ""),
+    bind(Global, &[key(KeyCode::PageUp)], Action::PageUp, ""),
+    bind(Global, &[key(KeyCode::PageDown)], Action::PageDown, ""),
+    bind(Global, &[key(KeyCode::Home), letter('g')], Action::Home, ""),
+    bind(Global, &[key(KeyCode::End), letter('G')], Action::End, ""),
+];
+
+/// The name of a context in the help.
+pub const fn heading(context: Context) -> &'static str {
+    match context {
+        Context::Global => "Everywhere",
+        Context::Train => "Train",
+        Context::State => "State",
+        Context::Setup => "Setup",
+        Context::Runs => "Runs",
+        Context::Help => "Help",
+        Context::Quit => "Leaving a live run",
+        Context::StartBeside => "Starting beside a live run",
+        Context::Text => "Typing",
+        Context::Palette => "Commands",
+    }
+}
+
+/// What a key does where the UI is now.
+pub fn translate(state: &State, event: KeyEvent) -> Option<Msg> {
+    if event.kind == KeyEventKind::Release {
+        return None;
+    }
+    let key = Key { code: event.code, control: event.modifiers.contains(KeyModifiers::CONTROL) };
+    if event.modifiers.contains(KeyModifiers::ALT) {
+        return None;
+    }
+    let context = state.context();
+    if matches!(context, Context::Text | Context::Palette) {
+        return typed(context, key);
+    }
+    lookup(context, key).map(Msg::Action)
+}
+
+fn find(context: Context, key: Key) -> Option<Action> {
+    let fits = |binding: &&Binding| binding.context == context && binding.keys.contains(&key);
+    BINDINGS.iter().find(fits).map(|binding| binding.action)
+}
+
+/// The action of a key: the context's own, else the one that holds everywhere.
+pub fn lookup(context: Context, key: Key) -> Option<Action> {
+    let everywhere = || {
+        let action = find(Context::Global, key)?;
+        let overlaid = matches!(context, Context::Help | Context::Quit | Context::StartBeside);
+        // Under an overlay a key must not reach the run.
+        let harmless = matches!(
+            action,
+            Action::Help
+                | Action::Back
+                | Action::Interrupt
+                | Action::Up
+                | Action::Down
+                | Action::PageUp
+                | Action::PageDown
+                | Action::Home
+                | Action::End
+        );
+        (!overlaid || harmless).then_some(action)
+    };
+    find(context, key).or_else(everywhere)
+}
+
+/// While a line is typed every key belongs to it but Esc, Enter, Tab and Ctrl+C.
+fn typed(context: Context, key: Key) -> Option<Msg> {
+    let msg = match (key.code, key.control) {
+        (KeyCode::Char('c'), true) => Msg::Action(Action::Interrupt),
+        (KeyCode::Char('u'), true) => Msg::Input(Input::Clear),
+        (KeyCode::Char('a'), true) => Msg::Input(Input::Home),
+        (KeyCode::Char('e'), true) => Msg::Input(Input::End),
+        (KeyCode::Char(_), true) => return None,
+        (KeyCode::Char(c), false) => Msg::Input(Input::Char(c)),
+        (KeyCode::Enter, _) => Msg::Submit,
+        (KeyCode::Tab, _) => Msg::SubmitAndNext,
+        (KeyCode::Esc, _) => Msg::Cancel,
+        (KeyCode::Up, _) if context == Context::Palette => Msg::Action(Action::Up),
+        (KeyCode::Down, _) if context == Context::Palette => Msg::Action(Action::Down),
+        (KeyCode::Backspace, _) => Msg::Input(Input::Backspace),
+        (KeyCode::Delete, _) => Msg::Input(Input::Delete),
+        (KeyCode::Left, _) => Msg::Input(Input::Left),
+        (KeyCode::Right, _) => Msg::Input(Input::Right),
+        (KeyCode::Home, _) => Msg::Input(Input::Home),
+        (KeyCode::End, _) => Msg::Input(Input::End),
+        _ => return None,
+    };
+    Some(msg)
+}
+
+/// Keys and words for the bottom of the screen.
+pub fn hints(context: Context) -> Vec<(String, &'static str)> {
+    let fixed: &[(&str, &'static str)] = match context {
+        Context::Text => &[("Enter", "take"), ("Tab", "take, next"), ("Esc", "drop"), ("Ctrl+U", "clear")],
+        Context::Palette => &[("Enter", "do"), ("Up/Down", "choose"), ("Esc", "close")],
+        Context::Help => &[("Up/Down", "scroll"), ("Esc", "close")],
+        Context::Quit | Context::StartBeside => &[("Esc", "cancel")],
+        _ => &[],
+    };
+    if !fixed.is_empty() {
+        return fixed.iter().map(|(key, word)| ((*key).to_owned(), *word)).collect();
+    }
+    // The context's own keys first; help and quit are wanted most of the others.
+    let own = BINDINGS.iter().filter(|binding| binding.context == context && !binding.hint.is_empty());
+    let global = BINDINGS
+        .iter()
+        .rev()
+        .filter(|binding| binding.context == Context::Global && !binding.hint.is_empty());
+    own.chain(global).map(|binding| (binding.keys[0].to_string(), binding.hint)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{action::ACTIONS, palette, recorded};
+
+    #[test]
+    fn no_key_does_two_things_in_one_context() {
+        let mut seen = Vec::new();
+        for binding in BINDINGS {
+            for key in binding.keys {
+                assert!(!seen.contains(&(binding.context, *key)), "{key} twice in {:?}", binding.context);
+                seen.push((binding.context, *key));
+            }
+        }
+    }
+
+    #[test]
+    fn every_action_of_a_key_is_in_the_palette() {
+        let names: Vec<_> = palette::choices().map(|choice| choice.name).collect();
+        for binding in BINDINGS.iter().filter(|binding| binding.action != Action::Palette) {
+            let about = ACTIONS.iter().find(|about| about.action == binding.action);
+            let about = about.unwrap_or_else(|| panic!("{:?} has no name", binding.action));
+            assert!(names.contains(&about.name), "{}", about.name);
+        }
+    }
+
+    #[test]
+    fn under_an_overlay_no_key_reaches_the_run() {
+        for context in [Context::Help, Context::Quit, Context::StartBeside] {
+            for c in ['p', 'x', ' ', '.', ','] {
+                assert_eq!(lookup(context, letter(c)), None, "{c:?} in {context:?}");
+            }
+        }
+        assert_eq!(lookup(Context::Runs, letter(' ')), Some(Action::Mark));
+        assert_eq!(lookup(Context::Runs, letter('p')), Some(Action::PauseResume));
+        assert_eq!(lookup(Context::Setup, letter(' ')), None);
+    }
+
+    #[test]
+    fn keys_go_to_the_text_while_it_is_typed() {
+        let mut state = recorded::watching(Screen::Setup, "adamw");
+        state.form.assign("train.seed", "1").unwrap();
+        state.update(Msg::Action(Action::Edit));
+        let press = |code| translate(&state, KeyEvent::new(code, KeyModifiers::NONE));
+        assert!(matches!(press(KeyCode::Char('q')), Some(Msg::Input(Input::Char('q')))));
+        assert!(matches!(press(KeyCode::Tab), Some(Msg::SubmitAndNext)));
+        let interrupt = translate(&state, KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
+        assert!(matches!(interrupt, Some(Msg::Action(Action::Interrupt))));
+    }
+
+    #[test]
+    fn capital_letters_work_with_and_without_the_shift_flag() {
+        let state = recorded::watching(Screen::Train, "adamw");
+        for modifiers in [KeyModifiers::NONE, KeyModifiers::SHIFT] {
+            let msg = translate(&state, KeyEvent::new(KeyCode::Char('S'), modifiers));
+            assert!(matches!(msg, Some(Msg::Action(Action::Smoothing))));
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What lies over the screen: help, palette, questions.
+
+use ratatui::{buffer::Buffer, layout::Rect, text::Line};
+
+use crate::{
+    app::{
+        State,
+        focus::{Context, Overlay},
+        palette::Palette,
+        tensors::first_visible,
+    },
+    ui::{
+        format,
+        keymap::{self, BINDINGS},
+        theme::{Role, Theme},
+        widgets::{dialog, paragraph, span, write, write_right},
+    },
+};
+
+/// Draws the overlay, if there is one.
+pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    match &state.overlay {
+        Overlay::None => {}
+        Overlay::Help { scroll } => help(*scroll, theme, area, buffer),
+        Overlay::Palette(palette) => self::palette(palette, theme, area, buffer),
+        Overlay::Quit => {
+            let choices = [
+                ("d", "detach: leave, the run goes on"),
+                ("s", "stop: save a checkpoint, then leave"),
+                ("Esc", "cancel"),
+            ];
+            let name = state.watching.as_ref().map_or("the run", |run| &run.name);
+            question("leave", &format!("{name} is still training."), &choices, theme, area, buffer);
+        }
+        Overlay::StartBeside => {
+            let choices = [("Enter", "start the draft beside it"), ("Esc", "cancel")];
+            let name = state.watching.as_ref().map_or("a run", |run| &run.name);
+            let text = format!("{name} is still training. Two runs share the processor: both get slower.");
+            question("start another run", &text, &choices, theme, area, buffer);
+        }
+    }
+}
+
+fn question(
+    heading: &str,
+    text: &str,
+    choices: &[(&str, &str)],
+    theme: &Theme,
+    area: Rect,
+    buffer: &mut Buffer,
+) {
+    let width = 54.min(area.width);
+    let lines = format::wrap(text, usize::from(width.saturating_sub(4))).len() + choices.len() + 3;
+    let inside = dialog(area, (width, lines as u16), heading, buffer, theme);
+    let mut row = paragraph(inside, 0, text, Role::Text, buffer, theme) + 1;
+    for (key, what) in choices {
+        let spans =
+            vec![span(format!("{key:>6}"), Role::Key, theme), span(format!("  {what}"), Role::Text, theme)];
+        write(inside, row, &Line::from(spans), buffer);
+        row += 1;
+    }
+}
+
+fn help(scroll: usize, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let contexts = [
+        Context::Global,
+        Context::Train,
+        Context::State,
+        Context::Setup,
+        Context::Runs,
+        Context::Quit,
+        Context::StartBeside,
+    ];
+    let mut lines: Vec<Line<'static>> = Vec::new();
+    for context in contexts {
+        if !lines.is_empty() {
+            lines.push(Line::default());
+        }
+        lines.push(Line::from(span(keymap::heading(context), Role::Title, theme)));
+        for binding in BINDINGS.iter().filter(|binding| binding.context == context) {
+            let keys: Vec<String> = binding.keys.iter().map(ToString::to_string).collect();
+            lines.push(Line::from(vec![
+                span(format!("  {:<16}", keys.join(", ")), Role::Key, theme),
+                span(binding.action.about().help, Role::Text, theme),
+            ]));
+        }
+    }
+    lines.push(Line::default());
+    lines.push(Line::from(span("Signs", Role::Title, theme)));
+    for (sign, what) in [
+        ("~", "estimated; every other figure is counted or measured"),
+        ("r R", "in a chart: learning rate by hand, resumed"),
+        ("c p", "in a chart: checkpoint, paused"),
+        ("! x", "in a chart: alert, update skipped (gradient not finite)"),
+        ("*", "in the form: set by hand"),
+    ] {
+        lines.push(Line::from(vec![
+            span(format!("  {sign:<16}"), Role::Key, theme),
+            span(what, Role::Text, theme),
+        ]));
+    }
+    let size = (76, area.height.saturating_sub(2));
+    let inside = dialog(area, size, "help", buffer, theme);
+    let height = usize::from(inside.height);
+    let most = lines.len().saturating_sub(height);
+    let first = scroll.min(most);
+    for (row, line) in lines.iter().skip(first).take(height).enumerate() {
+        write(inside, row as u16, line, buffer);
+    }
+    if first < most {
+        let last = inside.height.saturating_sub(1);
+        write_right(inside, last, &Line::from(span("↓ more", Role::Dim, theme)), buffer);
+    }
+}
+
+fn palette(palette: &Palette, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let inside = dialog(area, (72, area.height.saturating_sub(4).min(20)), "command", buffer, theme);
+    let text = palette.line.text();
+    let (before, rest) =
+        text.split_at(text.char_indices().nth(palette.line.cursor()).map_or(text.len(), |(at, _)| at));
+    let line = Line::from(vec![
+        span(":", Role::Key, theme),
+        span(before.to_owned(), Role::Strong, theme),
+        span("█", Role::Focused, theme),
+        span(rest.to_owned(), Role::Strong, theme),
+    ]);
+    write(inside, 0, &line, buffer);
+    if let Some(error) = &palette.error {
+        paragraph(inside, 1, error, Role::Bad, buffer, theme);
+        return;
+    }
+    let matches = palette.matches();
+    if matches.is_empty() {
+        write(inside, 2, &Line::from(span("no such command", Role::Dim, theme)), buffer);
+        return;
+    }
+    let height = usize::from(inside.height.saturating_sub(2));
+    let selected = palette.selected.min(matches.len() - 1);
+    let first = first_visible(selected, matches.len(), height);
+    for (row, (at, choice)) in matches.iter().enumerate().skip(first).take(height).enumerate() {
+        let name = format!("{} {}", choice.name, choice.argument);
+        let spans = vec![span(format!("{name:<22}"), Role::Key, theme), span(choice.help, Role::Text, theme)];
+        write(inside, row as u16 + 2, &Line::from(spans), buffer);
+        if at == selected {
+            let place = Rect { y: inside.y + row as u16 + 2, height: 1, ..inside };
+            buffer.set_style(place, theme.style(Role::Selected));
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! One file a screen, or a panel that is large enough.
+
+pub mod journal;
+pub mod memory;
+pub mod runs;
+pub mod setup;
+pub mod strips;
+pub mod tensors;
+pub mod train;

@@ -1,0 +1,202 @@
+//! One parameter opened: its state tensors as heat strips with values, their distribution, and for a factored
+//! second moment what the two vectors multiply to.
+
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    text::{Line, Span},
+};
+
+use crate::{
+    app::State,
+    protocol::{StateDetail, Strip},
+    ui::{
+        format,
+        theme::{Role, Theme},
+        widgets::{frame, heat_cell, heat_steps, paragraph, span, title, write},
+    },
+};
+
+/// Below this a second moment was never touched by a gradient: it holds the first term of `eps` alone.
+const UNTOUCHED: f64 = 1.000_001e-30;
+
+/// Draws the opened parameter.
+pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let Some(opened) = &state.tensors.opened else { return };
+    let mut heading = title(&opened.tensor, true, theme);
+    heading.push_span(span("Esc closes, ←→ move ", Role::Dim, theme));
+    let inside = frame(heading, true, area, buffer, theme);
+    let Some(detail) = &opened.detail else {
+        write(inside, 0, &Line::from(span("reading its state", Role::Dim, theme)), buffer);
+        return;
+    };
+    let mut row = facts(detail, theme, inside, buffer);
+    if detail.strips.is_empty() {
+        let text = "this optimizer keeps no state for this parameter";
+        write(inside, row, &Line::from(span(text, Role::Dim, theme)), buffer);
+        return;
+    }
+    for strip in &detail.strips {
+        if row >= inside.height {
+            return;
+        }
+        row = self::strip(strip, opened.cursor, theme, inside, row, buffer) + 1;
+    }
+    let find = |name| detail.strips.iter().find(|strip| strip.name == name);
+    if let (Some(rows), Some(columns)) = (find("exp_avg_sq_row"), find("exp_avg_sq_col"))
+        && inside.height > row + 3
+    {
+        let place = Rect { y: inside.y + row, height: inside.height - row, ..inside };
+        product(rows, columns, theme, place, buffer);
+    }
+}
+
+fn facts(detail: &StateDetail, theme: &Theme, area: Rect, buffer: &mut Buffer) -> u16 {
+    let tensor = &detail.tensor;
+    let mut facts = vec![
+        ("shape", format::shape(&tensor.shape)),
+        ("step", format::count(tensor.step)),
+        ("after update", format::count(detail.update)),
+        ("state", format!("{} bytes", format::count(tensor.bytes()))),
+    ];
+    if let Some(ratio) = tensor.update_ratio {
+        facts.push(("update/param", format::number(ratio)));
+    }
+    let mut spans: Vec<Span<'_>> = Vec::new();
+    for (name, value) in facts {
+        let used: usize = spans.iter().map(Span::width).sum();
+        if used + name.len() + value.len() + 3 > usize::from(area.width) {
+            break;
+        }
+        spans.push(span(format!("{name} "), Role::Dim, theme));
+        spans.push(span(format!("{value}  "), Role::Strong, theme));
+    }
+    write(area, 0, &Line::from(spans), buffer);
+    2
+}
+
+/// Values of a strip as they fit into `cells` cells: averaged in equal groups of absolute values.
+fn fit(values: &[f64], cells: usize) -> Vec<f64> {
+    if values.len() <= cells || cells == 0 {
+        return values.to_vec();
+    }
+    let group = values.len().div_ceil(cells);
+    values
+        .chunks(group)
+        .map(|chunk| chunk.iter().map(|v| v.abs()).sum::<f64>() / chunk.len() as f64)
+        .collect()
+}
+
+fn strip(strip: &Strip, cursor: usize, theme: &Theme, area: Rect, row: u16, buffer: &mut Buffer) -> u16 {
+    let width = usize::from(area.width);
+    let finite = || strip.values.iter().copied().filter(|value| value.is_finite());
+    let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
+    let untouched = finite().filter(|value| *value > 0.0 && *value <= UNTOUCHED).count();
+    let mut spans = vec![
+        span(format!("{} ", strip.name), Role::Optimizer, theme),
+        span(format!("{} by {}", format::count(strip.length), strip.axis), Role::Dim, theme),
+    ];
+    if low <= high {
+        spans.push(span("  min ", Role::Dim, theme));
+        spans.push(span(format::number(low), Role::Text, theme));
+        spans.push(span("  max ", Role::Dim, theme));
+        spans.push(span(format::number(high), Role::Text, theme));
+    }
+    if untouched > 0 {
+        spans.push(span(format!("  {untouched} never touched"), Role::Warning, theme));
+    }
+    write(area, row, &Line::from(spans), buffer);
+    let shown = fit(&strip.values, width);
+    let group = strip.values.len().div_ceil(shown.len().max(1)).max(1);
+    let steps = heat_steps(&shown);
+    let selected = (cursor / group).min(shown.len().saturating_sub(1));
+    // A short vector gets wide cells.
+    let cell = (width / shown.len().max(1)).clamp(1, 4);
+    for line in 0..2 {
+        let cells = steps.iter().map(|step| {
+            let (sign, style) = heat_cell(*step, theme);
+            Span::styled(sign.repeat(cell), style)
+        });
+        write(area, row + 1 + line, &Line::from(cells.collect::<Vec<_>>()), buffer);
+    }
+    let Some(value) = strip.values.get(cursor.min(strip.values.len().saturating_sub(1))) else {
+        return row + 3;
+    };
+    let at = cursor.min(strip.values.len().saturating_sub(1));
+    let text = format!("▲ [{at}] {}", format::number(*value));
+    let start = (selected * cell).min(width.saturating_sub(text.chars().count()));
+    let label = if start < selected * cell { text.replacen('▲', "↑", 1) } else { text };
+    write(
+        area,
+        row + 3,
+        &Line::from(span(format!("{}{label}", " ".repeat(start)), Role::Strong, theme)),
+        buffer,
+    );
+    if area.height > row + 6 && area.height > 24 {
+        histogram(strip, theme, area, row + 4, buffer);
+        return row + 5;
+    }
+    row + 4
+}
+
+/// How many values lie in each decade.
+fn histogram(strip: &Strip, theme: &Theme, area: Rect, row: u16, buffer: &mut Buffer) {
+    let mut decades = std::collections::BTreeMap::<i32, usize>::new();
+    let mut zeros = 0;
+    for value in strip.values.iter().map(|value| value.abs()) {
+        if value.is_finite() && value > 0.0 {
+            *decades.entry(value.log10().floor() as i32).or_default() += 1;
+        } else {
+            zeros += 1;
+        }
+    }
+    let mut spans = vec![span("by decade ", Role::Dim, theme)];
+    let most = decades.values().copied().max().unwrap_or(1);
+    for (decade, count) in &decades {
+        let (sign, style) = heat_cell((8 * count / most) as u8, theme);
+        spans.push(span(format!(" 1e{decade} "), Role::Dim, theme));
+        spans.push(Span::styled(sign, style));
+        spans.push(span(format!("{count}"), Role::Text, theme));
+    }
+    if zeros > 0 {
+        spans.push(span(format!("  zero or not finite {zeros}"), Role::Warning, theme));
+    }
+    write(area, row, &Line::from(spans), buffer);
+}
+
+/// The second moment that the factors stand for: `R C / mean(R)`.
+fn product(rows: &Strip, columns: &Strip, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let text = "second moment as the factors give it: row x column / mean(row)";
+    let top = paragraph(area, 0, text, Role::Title, buffer, theme);
+    let height = usize::from(area.height.saturating_sub(top)).min(24);
+    let down = fit(&rows.values, height);
+    let across = fit(&columns.values, usize::from(area.width).min(128));
+    let mean = down.iter().sum::<f64>() / down.len().max(1) as f64;
+    if !(mean.is_finite() && mean > 0.0) || across.is_empty() {
+        return;
+    }
+    let cells: Vec<f64> = down.iter().flat_map(|r| across.iter().map(move |c| r * c / mean)).collect();
+    let steps = heat_steps(&cells);
+    for (row, line) in steps.chunks(across.len()).enumerate() {
+        let spans: Vec<_> = line
+            .iter()
+            .map(|step| {
+                let (sign, style) = heat_cell(*step, theme);
+                Span::styled(sign, style)
+            })
+            .collect();
+        write(area, top + row as u16, &Line::from(spans), buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_strip_is_averaged_into_the_cells_there_are() {
+        assert_eq!(fit(&[1.0, 3.0, -5.0, 7.0], 2), [2.0, 6.0]);
+        assert_eq!(fit(&[1.0, 2.0], 8), [1.0, 2.0]);
+        assert_eq!(fit(&[1.0, 2.0, 3.0], 2), [1.5, 3.0]);
+    }
+}

@@ -1,0 +1,233 @@
+//! The State screen: every state tensor in a table, and one parameter opened.
+
+use ratatui::{buffer::Buffer, layout::Rect, text::Line};
+
+use crate::{
+    app::{
+        State,
+        focus::Panel,
+        tensors::{Column, Line as Row, first_visible},
+    },
+    protocol::TensorStats,
+    ui::{
+        format,
+        screens::strips,
+        theme::{Role, Theme},
+        widgets::{frame, span, title, write, write_right},
+    },
+};
+
+/// Columns in the order in which room is given to them.
+const PRIORITY: [Column; 12] = [
+    Column::Name,
+    Column::State,
+    Column::Rms,
+    Column::Bytes,
+    Column::Ratio,
+    Column::Max,
+    Column::Shape,
+    Column::NonFinite,
+    Column::Min,
+    Column::Step,
+    Column::Zeros,
+    Column::Dtype,
+];
+
+const fn width(column: Column) -> usize {
+    match column {
+        Column::Name => 24,
+        Column::State => 15,
+        Column::Shape => 9,
+        Column::Step => 6,
+        Column::Bytes => 9,
+        Column::Rms | Column::Min | Column::Max => 9,
+        Column::Zeros => 7,
+        Column::NonFinite => 7,
+        Column::Ratio => 12,
+        Column::Dtype => 5,
+    }
+}
+
+fn columns(room: usize, sort: Column) -> Vec<Column> {
+    let mut chosen = vec![Column::Name];
+    let mut used = width(Column::Name) + 1;
+    // The column that orders the table is always seen.
+    let wanted = [sort].into_iter().chain(PRIORITY);
+    for column in wanted {
+        if chosen.contains(&column) {
+            continue;
+        }
+        if used + width(column) + 1 <= room {
+            used += width(column) + 1;
+            chosen.push(column);
+        }
+    }
+    Column::ALL.into_iter().filter(|column| chosen.contains(column)).collect()
+}
+
+/// Line of the table at a row of the panel.
+pub fn row_at(state: &State, area: Rect, line: usize) -> Option<usize> {
+    let height = usize::from(area.height.saturating_sub(4));
+    let line = line.checked_sub(2).filter(|line| *line < height)?;
+    let count = state.tensors.lines().len();
+    Some(first_visible(state.tensors.selected, count, height) + line).filter(|row| *row < count)
+}
+
+/// Draws the screen.
+pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let focused = state.panel() == Panel::Tensors;
+    if state.tensors.opened.is_some() {
+        return strips::draw(state, theme, area, buffer);
+    }
+    let table = &state.tensors;
+    let mut heading = title("optimizer state", focused, theme);
+    if let Some(report) = &table.report {
+        let text = format!("{} after update {} ", report.optimizer, format::count(report.update));
+        heading.push_span(span(text, Role::Strong, theme));
+        heading.push_span(span(format!("({}) ", table.source), Role::Dim, theme));
+    }
+    let inside = frame(heading, focused, area, buffer, theme);
+    let Some(report) = &table.report else {
+        return nothing(state, theme, inside, buffer);
+    };
+    let lines = table.lines();
+    let room = usize::from(inside.width);
+    let columns = columns(room, table.sort);
+    let extra = room.saturating_sub(columns.iter().map(|column| width(*column) + 1).sum::<usize>()).min(40);
+    head(state, &columns, extra, theme, inside, buffer);
+    let height = usize::from(inside.height.saturating_sub(2));
+    let selected = table.selected.min(lines.len().saturating_sub(1));
+    let first = first_visible(selected, lines.len(), height);
+    for (row, (at, line)) in lines.iter().enumerate().skip(first).take(height).enumerate() {
+        let same = row > 0 && at > 0 && lines[at - 1].parameter.name == line.parameter.name;
+        tensor(line, same, at == selected, (&columns, extra), theme, (inside, row as u16 + 1), buffer);
+    }
+    let elements: u64 = report.tensors.iter().map(crate::protocol::TensorState::elements).sum();
+    let bytes: u64 = report.tensors.iter().map(crate::protocol::TensorState::bytes).sum();
+    let bottom = inside.height.saturating_sub(1);
+    if state.tensors.filtering || !table.filter.text().is_empty() {
+        filter(state, lines.len(), theme, inside, bottom, buffer);
+    } else {
+        let text = format!(
+            "{} state elements, {} bytes in {} parameters (exact)",
+            format::count(elements),
+            format::count(bytes),
+            report.tensors.len()
+        );
+        write(inside, bottom, &Line::from(span(text, Role::Dim, theme)), buffer);
+    }
+    let hidden = Column::ALL.len() - columns.len();
+    if hidden > 0 {
+        let text = format!("+{hidden} columns: < > sort or widen");
+        write_right(inside, bottom, &Line::from(span(text, Role::Dim, theme)), buffer);
+    }
+}
+
+fn nothing(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let text = if state.watching.is_none() {
+        "no run is open: start one on screen 3, or choose one on screen 4"
+    } else if !state.tensors.source.is_empty() {
+        &state.tensors.source
+    } else if state.is_live() {
+        "waiting for the first statistics of the optimizer's state"
+    } else {
+        "reading the last checkpoint"
+    };
+    for (row, line) in format::wrap(text, usize::from(area.width)).into_iter().enumerate() {
+        write(area, row as u16, &Line::from(span(line, Role::Dim, theme)), buffer);
+    }
+}
+
+fn filter(state: &State, found: usize, theme: &Theme, area: Rect, row: u16, buffer: &mut Buffer) {
+    let table = &state.tensors;
+    let mut spans = vec![span(format!("/{}", table.filter.text()), Role::Strong, theme)];
+    if table.filtering {
+        spans.push(span("█", Role::Focused, theme));
+    }
+    match table.filter_error() {
+        Some(error) => spans.push(span(format!("  {error}"), Role::Bad, theme)),
+        None => spans.push(span(format!("  {found} lines"), Role::Dim, theme)),
+    }
+    write(area, row, &Line::from(spans), buffer);
+}
+
+fn head(state: &State, columns: &[Column], extra: usize, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let mut spans = Vec::new();
+    for column in columns {
+        let sorted = *column == state.tensors.sort;
+        let arrow = match (sorted, state.tensors.reverse) {
+            (true, true) => "▼",
+            (true, false) => "▲",
+            (false, _) => "",
+        };
+        let text = format!("{}{arrow}", column.as_str());
+        let role = if sorted { Role::Focused } else { Role::Dim };
+        spans.push(span(pad(*column, &text, extra), role, theme));
+    }
+    write(area, 0, &Line::from(spans), buffer);
+}
+
+/// Words to the left, numbers to the right, and a space after each.
+fn pad(column: Column, text: &str, extra: usize) -> String {
+    let width = width(column);
+    match column {
+        Column::Name => {
+            let width = width + extra;
+            format!("{:<width$} ", format::elide(text, width))
+        }
+        Column::State | Column::Dtype => format!("{:<width$} ", format::cut(text, width)),
+        _ => format!("{:>width$} ", format::cut(text, width)),
+    }
+}
+
+fn tensor(
+    line: &Row<'_>,
+    same: bool,
+    selected: bool,
+    (columns, extra): (&[Column], usize),
+    theme: &Theme,
+    (area, row): (Rect, u16),
+    buffer: &mut Buffer,
+) {
+    let stats = line.state.and_then(|(_, state)| state.stats.as_ref());
+    let bad = stats.is_some_and(|stats| stats.nonfinite > 0);
+    let role = if bad { Role::Bad } else { Role::Text };
+    let mut spans = Vec::new();
+    for column in columns {
+        let text = cell(*column, line, stats);
+        // A parameter's name stands once over its state tensors.
+        let repeated = same && matches!(column, Column::Name | Column::Step | Column::Ratio);
+        let text = if repeated && !selected { String::new() } else { text };
+        let role = if *column == Column::Name { Role::Strong } else { role };
+        let role = if *column == Column::State { Role::Optimizer } else { role };
+        spans.push(span(pad(*column, &text, extra), if bad { Role::Bad } else { role }, theme));
+    }
+    write(area, row, &Line::from(spans), buffer);
+    if selected && row < area.height {
+        let place = Rect { y: area.y + row, height: 1, ..area };
+        buffer.set_style(place, theme.style(Role::Selected));
+    }
+}
+
+fn cell(column: Column, line: &Row<'_>, stats: Option<&TensorStats>) -> String {
+    let number =
+        |pick: fn(&TensorStats) -> f64| stats.map_or_else(|| "-".to_owned(), |s| format::number(pick(s)));
+    let whole = |pick: fn(&TensorStats) -> u64| {
+        stats.map_or_else(|| "-".to_owned(), |s| format::short(pick(s) as f64))
+    };
+    let state = line.state;
+    match column {
+        Column::Name => format::tensor_name(&line.parameter.name).to_owned(),
+        Column::State => state.map_or("none", |(name, _)| name).to_owned(),
+        Column::Shape => state.map_or_else(|| "-".to_owned(), |(_, state)| format::shape(&state.shape)),
+        Column::Step => format::short(line.parameter.step as f64),
+        Column::Bytes => state.map_or_else(|| "0 B".to_owned(), |(_, state)| format::bytes(state.bytes)),
+        Column::Rms => number(|stats| stats.rms),
+        Column::Min => number(|stats| stats.min),
+        Column::Max => number(|stats| stats.max),
+        Column::Zeros => whole(|stats| stats.zeros),
+        Column::NonFinite => whole(|stats| stats.nonfinite),
+        Column::Ratio => line.parameter.update_ratio.map_or_else(|| "-".to_owned(), format::number),
+        Column::Dtype => state.map_or("-", |(_, state)| &state.dtype).to_owned(),
+    }
+}

@@ -1,0 +1,238 @@
+//! Every screen at three sizes, and every screen at any size.
+
+use std::time::{Duration, Instant};
+
+use ratatui::{Terminal, backend::TestBackend, buffer::Buffer, layout::Rect};
+
+use super::{Theme, hit, render, theme::Colours};
+use crate::app::{
+    Msg, State,
+    action::{Action, Screen},
+    focus::Overlay,
+    input::TextLine,
+    palette::Palette,
+    recorded,
+    run::RunView,
+    tensors::Opened,
+};
+
+const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 60)];
+
+fn drawn(state: &State, theme: &Theme, width: u16, height: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| super::draw(state, theme, frame)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let row = |y| {
+        let row: String = (0..width).map(|x| buffer[(x, y)].symbol().to_owned()).collect();
+        row.trim_end().to_owned()
+    };
+    (0..height).map(row).collect::<Vec<_>>().join("\n")
+}
+
+fn snapshot(name: &str, state: &State, theme: &Theme, (width, height): (u16, u16)) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        insta::assert_snapshot!(format!("{name}_{width}x{height}"), drawn(state, theme, width, height))
+    });
+}
+
+fn everywhere(name: &str, state: &State) {
+    for size in SIZES {
+        snapshot(name, state, &Theme::default(), size);
+    }
+}
+
+fn opened(optimizer: &str) -> State {
+    let mut state = recorded::watching(Screen::State, optimizer);
+    let name = "model.layers.0.self_attn.q_proj.weight";
+    let detail = Some(Box::new(recorded::detail(optimizer, name)));
+    state.tensors.opened = Some(Opened { tensor: name.into(), detail, cursor: 5 });
+    state
+}
+
+fn states() -> Vec<(&'static str, State)> {
+    let fresh =
+        |screen| State::new(crate::config::Layers::new(), crate::app::Options::default(), screen).unwrap();
+    let mut all = vec![
+        ("train", recorded::watching(Screen::Train, "adamw")),
+        ("state", recorded::watching(Screen::State, "adafactor")),
+        ("opened", opened("adafactor")),
+        ("setup", recorded::watching(Screen::Setup, "adafactor")),
+        ("runs", recorded::watching(Screen::Runs, "adamw")),
+        ("first_setup", fresh(Screen::Setup)),
+        ("empty_train", fresh(Screen::Train)),
+        ("empty_state", fresh(Screen::State)),
+        ("empty_runs", fresh(Screen::Runs)),
+    ];
+    let mut overlaid = |name, overlay| {
+        let mut state = recorded::watching(Screen::Train, "adamw");
+        state.overlay = overlay;
+        all.push((name, state));
+    };
+    overlaid("help", Overlay::Help { scroll: 0 });
+    overlaid("palette", Overlay::Palette(Palette { line: TextLine::new("lr 1e-4"), ..Palette::default() }));
+    overlaid("quit", Overlay::Quit);
+    overlaid("start_beside", Overlay::StartBeside);
+    all
+}
+
+#[test]
+fn train() {
+    everywhere("train", &recorded::watching(Screen::Train, "adamw"));
+}
+
+#[test]
+fn state() {
+    everywhere("state", &recorded::watching(Screen::State, "adafactor"));
+}
+
+#[test]
+fn opened_tensor() {
+    everywhere("opened", &opened("adafactor"));
+}
+
+#[test]
+fn setup() {
+    let mut state = recorded::watching(Screen::Setup, "adamw");
+    for action in [Action::NextOptimizer, Action::AccumulateUp] {
+        state.update(Msg::Action(action));
+    }
+    everywhere("setup", &state);
+}
+
+#[test]
+fn setup_with_a_mistake() {
+    let mut state = recorded::watching(Screen::Setup, "adamw");
+    state.form.assign("train.micro_batch", "4").unwrap();
+    state.update(Msg::Action(Action::Edit));
+    state.form.editing = Some(TextLine::new("0"));
+    state.update(Msg::Submit);
+    snapshot("setup_mistake", &state, &Theme::default(), (80, 24));
+}
+
+#[test]
+fn runs() {
+    everywhere("runs", &recorded::watching(Screen::Runs, "adamw"));
+}
+
+#[test]
+fn overlays() {
+    for (name, state) in states() {
+        if ["help", "palette", "quit", "start_beside"].contains(&name) {
+            snapshot(name, &state, &Theme::default(), (80, 24));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_open_yet() {
+    for (name, state) in states() {
+        if name.starts_with("empty") || name == "first_setup" {
+            snapshot(name, &state, &Theme::default(), (80, 24));
+        }
+    }
+}
+
+#[test]
+fn small_and_zoomed() {
+    let mut state = recorded::watching(Screen::Train, "adamw");
+    snapshot("small_train", &state, &Theme::default(), (40, 10));
+    snapshot("too_small", &state, &Theme::default(), (20, 5));
+    state.focus.step(Screen::Train, false);
+    state.update(Msg::Action(Action::Zoom));
+    snapshot("zoomed_events", &state, &Theme::default(), (80, 24));
+    snapshot("small_setup", &recorded::watching(Screen::Setup, "adamw"), &Theme::default(), (50, 16));
+}
+
+#[test]
+fn ascii_only() {
+    let theme = Theme { colours: Colours::None, ascii: true };
+    snapshot("ascii_train", &recorded::watching(Screen::Train, "adamw"), &theme, (80, 24));
+    for (name, state) in states() {
+        let text = drawn(&state, &theme, 120, 40);
+        let odd: Vec<char> = text.chars().filter(|c| !c.is_ascii()).collect();
+        assert!(odd.is_empty(), "{name}: {odd:?}");
+    }
+}
+
+#[test]
+fn no_size_panics() {
+    let mut sizes: Vec<(u16, u16)> = (1..=44).flat_map(|w| (1..=26).map(move |h| (w, h))).collect();
+    sizes.extend((45..=130).step_by(5).flat_map(|w| [1, 9, 10, 11, 14, 19, 20, 24, 33].map(|h| (w, h))));
+    sizes.push((400, 120));
+    for (name, mut state) in states() {
+        for panel in 0..state.screen.panels().len() {
+            state.focus.step(state.screen, true);
+            for (at, &(width, height)) in sizes.iter().enumerate() {
+                // Each panel at each size is many screens: one panel takes every size, the others a third.
+                if panel > 0 && at % 3 != 0 {
+                    continue;
+                }
+                let area = Rect::new(0, 0, width, height);
+                let mut buffer = Buffer::empty(area);
+                let theme = Theme { ascii: at % 5 == 0, ..Theme::default() };
+                render(&state, &theme, area, &mut buffer);
+                assert_eq!(buffer.area, area, "{name}");
+                hit(&state, area, width / 2, height / 2);
+                hit(&state, area, width - 1, height - 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_that_are_none_do_no_harm() {
+    let mut state = recorded::watching(Screen::Train, "adamw");
+    for at in 301..400 {
+        let mut event = recorded::demo(1).into_iter().nth(1).unwrap();
+        if let crate::protocol::Event::Update(update) = &mut event {
+            update.update = at;
+            (update.loss, update.grad_norm) = (f64::NAN, f64::INFINITY);
+            (update.tokens_per_second, update.learning_rate, update.time) = (f64::NAN, f64::NAN, f64::NAN);
+        }
+        state.update(Msg::Events(vec![event]));
+    }
+    for log in [false, true] {
+        state.log_y = log;
+        for axis in [crate::app::series::XAxis::Update, crate::app::series::XAxis::Time] {
+            state.x_axis = axis;
+            assert!(drawn(&state, &Theme::default(), 120, 40).contains("nan"));
+        }
+    }
+}
+
+#[test]
+fn a_click_focuses_what_it_hits() {
+    let mut state = recorded::watching(Screen::Train, "adamw");
+    let area = Rect::new(0, 0, 120, 40);
+    assert_eq!(hit(&state, area, 13, 0), Some(super::Hit::Tab(Screen::Train)));
+    let Some(super::Hit::Panel { panel, .. }) = hit(&state, area, 110, 6) else { panic!("no panel") };
+    state.update(Msg::Click { panel, row: None });
+    assert_eq!(state.panel(), crate::app::focus::Panel::Memory);
+    let mut state = recorded::watching(Screen::Runs, "adamw");
+    let Some(super::Hit::Panel { panel, row }) = hit(&state, area, 10, 4) else { panic!("no list") };
+    state.update(Msg::Click { panel, row });
+    assert_eq!(state.runs.selected, 1);
+}
+
+#[test]
+fn a_long_history_is_drawn_quickly() {
+    let mut state = recorded::watching(Screen::Train, "adamw");
+    let mut view = RunView::default();
+    recorded::long(100_000, recorded::config(&[]), 100_000).iter().for_each(|event| view.apply(event));
+    state.run = view;
+    let area = Rect::new(0, 0, 200, 60);
+    let mut best = Duration::MAX;
+    // The quickest of some, since other work on the machine is not what is tested.
+    for _ in 0..20 {
+        let mut buffer = Buffer::empty(area);
+        let start = Instant::now();
+        render(&state, &Theme::default(), area, &mut buffer);
+        best = best.min(start.elapsed());
+    }
+    // Unoptimised builds are slower: the bound here is generous, a cost that grows with the history is not.
+    assert!(best < Duration::from_millis(40), "{best:?}");
+}

@@ -1,0 +1,124 @@
+//! A drawn screen as an SVG picture: a grid of cells in a monospace font.
+
+use std::fmt::Write;
+
+use ratatui::{
+    buffer::Buffer,
+    style::{Color, Modifier},
+};
+
+const CELL_WIDTH: f64 = 8.4;
+const CELL_HEIGHT: f64 = 18.0;
+const FONT_SIZE: f64 = 14.0;
+const MARGIN: f64 = 12.0;
+const BACKGROUND: &str = "#16181f";
+const FOREGROUND: &str = "#d8dae4";
+
+/// The picture of a buffer.
+pub fn picture(buffer: &Buffer) -> String {
+    let area = buffer.area;
+    let width = f64::from(area.width) * CELL_WIDTH + 2.0 * MARGIN;
+    let height = f64::from(area.height) * CELL_HEIGHT + 2.0 * MARGIN;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.1} {height:.1}\" width=\"{width:.0}\" \
+         height=\"{height:.0}\">\n<style>text{{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;\
+         font-size:{FONT_SIZE}px;white-space:pre}}</style>\n\
+         <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{BACKGROUND}\"/>\n"
+    );
+    for y in area.top()..area.bottom() {
+        let mut x = area.left();
+        while x < area.right() {
+            let first = &buffer[(x, y)];
+            let (start, style) = (x, (first.fg, first.bg, first.modifier));
+            let mut text = String::new();
+            while x < area.right() {
+                let cell = &buffer[(x, y)];
+                // Signs that fonts draw at other widths are placed one by one.
+                if (cell.fg, cell.bg, cell.modifier) != style {
+                    break;
+                }
+                text.push_str(cell.symbol());
+                x += 1;
+            }
+            run(&mut svg, &text, (start - area.left(), y - area.top(), x - start), style);
+        }
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// One piece of a row in one style.
+fn run(
+    svg: &mut String,
+    text: &str,
+    (x, y, cells): (u16, u16, u16),
+    (fg, bg, modifier): (Color, Color, Modifier),
+) {
+    let reversed = modifier.contains(Modifier::REVERSED);
+    let (mut ink, mut paper) = (colour(fg, FOREGROUND), colour(bg, BACKGROUND));
+    if reversed {
+        std::mem::swap(&mut ink, &mut paper);
+    }
+    let left = MARGIN + f64::from(x) * CELL_WIDTH;
+    let top = MARGIN + f64::from(y) * CELL_HEIGHT;
+    if paper != BACKGROUND {
+        let width = f64::from(cells) * CELL_WIDTH;
+        let _ = writeln!(
+            svg,
+            "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{CELL_HEIGHT}\" fill=\"{paper}\"/>"
+        );
+    }
+    if text.trim().is_empty() {
+        return;
+    }
+    let weight = if modifier.contains(Modifier::BOLD) { " font-weight=\"bold\"" } else { "" };
+    let faint = if modifier.contains(Modifier::DIM) { " opacity=\"0.6\"" } else { "" };
+    // A place for every cell keeps the grid whatever the font's own widths are.
+    let count = text.chars().count();
+    let places: Vec<String> = (0..count).map(|at| format!("{:.1}", left + at as f64 * CELL_WIDTH)).collect();
+    let base = top + CELL_HEIGHT * 0.76;
+    let _ = writeln!(
+        svg,
+        "<text x=\"{}\" y=\"{base:.1}\" fill=\"{ink}\"{weight}{faint}>{}</text>",
+        places.join(" "),
+        escape(text)
+    );
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+fn colour(colour: Color, default: &str) -> String {
+    let name = match colour {
+        Color::Rgb(r, g, b) => return format!("#{r:02x}{g:02x}{b:02x}"),
+        Color::Black => "#16181f",
+        Color::Red | Color::LightRed => "#e45656",
+        Color::Green | Color::LightGreen => "#6eb96e",
+        Color::Yellow | Color::LightYellow => "#e8aa40",
+        Color::Blue | Color::LightBlue => "#588ce6",
+        Color::Magenta | Color::LightMagenta => "#be82dc",
+        Color::Cyan | Color::LightCyan => "#46afe1",
+        Color::Gray | Color::White => "#d8dae4",
+        Color::DarkGray => "#80848f",
+        Color::Reset | Color::Indexed(_) => default,
+    };
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ratatui::{layout::Rect, style::Style};
+
+    #[test]
+    fn every_row_is_drawn_and_markup_is_escaped() {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 12, 2));
+        buffer.set_string(0, 0, "a<b & c", Style::default().fg(Color::Rgb(1, 2, 3)));
+        buffer.set_string(0, 1, "second", Style::default().add_modifier(Modifier::REVERSED));
+        let svg = picture(&buffer);
+        assert!(svg.contains("a&lt;b &amp; c") && svg.contains("#010203"));
+        assert!(svg.contains(">second</text>") && svg.matches("<rect").count() == 2);
+        assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+    }
+}

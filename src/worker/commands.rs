@@ -1,0 +1,173 @@
+//! How the engine obeys: commands are taken between micro-batches, recorded and answered.
+
+use std::{
+    sync::{atomic::Ordering::Relaxed, mpsc::RecvTimeoutError},
+    time::Duration,
+};
+
+use super::{
+    control::{Back, Incoming},
+    engine::Engine,
+};
+use crate::protocol::{Answer, Command, CommandRecord, Event, StateReport};
+
+/// How often a paused engine looks at the signals.
+const PAUSED_TICK: Duration = Duration::from_millis(100);
+
+/// Whether the engine trains, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    Running,
+    Paused,
+    /// Paused, but for the rest of this update.
+    OneUpdate,
+    /// Paused, but for one micro-batch.
+    OneMicroBatch,
+}
+
+/// A command whose answer waits for the end of this update, this micro-batch, or the run.
+pub(super) struct Waiting {
+    id: u64,
+    command: Command,
+    back: Back,
+}
+
+impl Engine<'_> {
+    /// Obeys what has been asked; returns when a micro-batch may run, or false when the run is to stop now. A stop
+    /// inside a window that is running lets the window finish, so that no work is lost.
+    pub(super) fn obey(&mut self, inside_window: bool) -> bool {
+        loop {
+            while let Ok(incoming) = self.around.requests.try_recv() {
+                self.take(incoming);
+            }
+            self.stopping |= self.around.stop.load(Relaxed);
+            let paused = self.mode == Mode::Paused;
+            self.around.status.paused.store(paused, Relaxed);
+            if self.stopping {
+                return inside_window && !paused;
+            }
+            if !paused {
+                return true;
+            }
+            match self.around.requests.recv_timeout(PAUSED_TICK) {
+                Ok(incoming) => self.take(incoming),
+                Err(RecvTimeoutError::Timeout) => {}
+                // Nobody can resume a run whose socket is gone: train on.
+                Err(RecvTimeoutError::Disconnected) => self.mode = Mode::Running,
+            }
+        }
+    }
+
+    fn take(&mut self, Incoming { request, back }: Incoming) {
+        let id = request.id;
+        let refuse_unless_paused = |mode| (mode != Mode::Paused).then(|| "the run is not paused".to_owned());
+        match &request.command {
+            Command::Hello => {}
+            Command::Inspect { names } => back.answer(id, Answer::State(self.report(names))),
+            Command::Open { tensor, width } => back.answer(id, self.open(tensor, *width)),
+            Command::Pause => {
+                self.mode = Mode::Paused;
+                self.applied(id, &request.command, &back);
+            }
+            Command::Resume => {
+                self.mode = Mode::Running;
+                self.applied(id, &request.command, &back);
+            }
+            Command::LearningRate { value } => match value {
+                Some(value) if !(0.0..=1000.0).contains(value) => {
+                    self.rejected(
+                        id,
+                        &request.command,
+                        &back,
+                        format!("a rate of {value} is not from 0 to 1000"),
+                    );
+                }
+                value => {
+                    self.lr_override = *value;
+                    self.applied(id, &request.command, &back);
+                }
+            },
+            Command::Checkpoint => match self.checkpoint() {
+                Ok(()) if self.done.updates == 0 => {
+                    self.rejected(id, &request.command, &back, "no update has been made yet".into());
+                }
+                Ok(()) => self.applied(id, &request.command, &back),
+                Err(error) => {
+                    self.rejected(
+                        id,
+                        &request.command,
+                        &back,
+                        format!("the checkpoint was not written: {error}"),
+                    );
+                }
+            },
+            Command::Step | Command::StepMicroBatch => {
+                if let Some(why) = refuse_unless_paused(self.mode) {
+                    return self.rejected(id, &request.command, &back, why);
+                }
+                self.mode =
+                    if request.command == Command::Step { Mode::OneUpdate } else { Mode::OneMicroBatch };
+                self.waiting.push(Waiting { id, command: request.command, back });
+            }
+            Command::Stop => {
+                self.stopping = true;
+                self.waiting.push(Waiting { id, command: request.command, back });
+            }
+        }
+    }
+
+    pub(super) fn report(&self, names: &[String]) -> StateReport {
+        StateReport {
+            update: self.done.updates,
+            optimizer: self.around.config.optimizer.name.as_str().to_owned(),
+            tensors: self.training.state(names),
+        }
+    }
+
+    fn open(&self, tensor: &str, width: usize) -> Answer {
+        match self.training.open(tensor, width) {
+            Some(mut detail) => {
+                detail.update = self.done.updates;
+                Answer::Opened(Box::new(detail))
+            }
+            None => Answer::Rejected { why: format!("no parameter is named `{tensor}`") },
+        }
+    }
+
+    pub(super) fn answer_waiting(&mut self, which: impl Fn(&Command) -> bool) {
+        let (now, later) =
+            std::mem::take(&mut self.waiting).into_iter().partition(|waiting| which(&waiting.command));
+        self.waiting = later;
+        for Waiting { id, command, back } in now {
+            self.applied(id, &command, &back);
+        }
+    }
+
+    fn applied(&self, id: u64, command: &Command, back: &Back) {
+        self.record(id, command, None);
+        back.answer(id, Answer::Applied { at_update: self.done.updates });
+    }
+
+    fn rejected(&self, id: u64, command: &Command, back: &Back, why: String) {
+        self.record(id, command, Some(why.clone()));
+        back.answer(id, Answer::Rejected { why });
+    }
+
+    fn record(&self, id: u64, command: &Command, why: Option<String>) {
+        let value = match command {
+            Command::LearningRate { value } => *value,
+            _ => None,
+        };
+        let outcome = if why.is_none() { "applied" } else { "rejected" }.to_owned();
+        let name = command.name().to_owned();
+        self.send(Event::Command(CommandRecord {
+            id,
+            name,
+            outcome,
+            update: self.done.updates,
+            time: self.time(),
+            value,
+            why,
+        }));
+    }
+}
