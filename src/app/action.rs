@@ -108,7 +108,7 @@ pub const ACTIONS: &[About] = &[
         action: Action::LearningRate(None),
         name: "lr",
         argument: "RATE",
-        help: "override the learning rate; without RATE: the schedule again",
+        help: "override the rate; alone: follow the schedule",
     },
     about(Action::Stop, "stop", "stop the run; it saves a checkpoint first"),
     about(Action::Start, "start", "start the draft as a new run"),
@@ -147,7 +147,7 @@ pub const ACTIONS: &[About] = &[
     about(Action::Detach, "detach", "leave; the run goes on"),
     about(Action::StopAndLeave, "stop-and-quit", "stop and save the run, then leave"),
     about(Action::Quit, "quit", "leave; asks when a run is live"),
-    about(Action::Interrupt, "interrupt", "stop the live run and leave when it has ended; twice: at once"),
+    about(Action::Interrupt, "interrupt", "stop the run, leave when it ended; twice: now"),
 ];
 
 impl Action {

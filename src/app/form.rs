@@ -208,7 +208,7 @@ impl Form {
         if self.cycles() {
             self.cycle(true);
         } else {
-            self.editing = Some(TextLine::new(self.value(self.focused)));
+            self.editing = Some(TextLine::new(plain(&self.value(self.focused))));
         }
     }
 
@@ -303,6 +303,14 @@ impl Form {
             };
             all.into_iter().filter(|(key, ..)| matters(key)).collect()
         })
+    }
+}
+
+/// A long row of zeros is hard to edit: the same number with an exponent.
+fn plain(text: &str) -> String {
+    match text.parse::<f64>() {
+        Ok(value) if text.contains('.') && value != 0.0 && value.abs() < 1e-3 => format!("{value:e}"),
+        _ => text.to_owned(),
     }
 }
 

@@ -9,8 +9,8 @@ use super::{
 const MORE: &[(&str, &str, &str)] = &[
     ("set", "KEY=VALUE", "set a field of the draft"),
     ("name", "NAME", "name of the next run"),
-    ("watch", "RUN", "watch another run: id, start of an id, or name"),
-    ("export", "FORMAT", "write the run as json, md or csv into its directory"),
+    ("watch", "RUN", "watch another run: id, start of it, or name"),
+    ("export", "FORMAT", "write the run as json, md or csv"),
 ];
 
 /// What a line in the palette asks for.

@@ -227,7 +227,7 @@ impl RunView {
         let name = record.name.replace('_', " ");
         let what = match (&*record.name, record.value) {
             ("learning_rate", Some(value)) => format!("{name} {value:e}"),
-            ("learning_rate", None) => format!("{name}: the schedule again"),
+            ("learning_rate", None) => format!("{name} back to the schedule"),
             _ => name,
         };
         let level = if record.outcome == "rejected" { Level::Warning } else { Level::Info };

@@ -159,7 +159,7 @@ impl Chart {
     }
 
     fn x_axis(&self, scale: &Scale, plot: Rect, buffer: &mut Buffer, theme: &Theme) {
-        let most = (usize::from(plot.width) / 12).clamp(2, 10);
+        let most = (usize::from(plot.width) / 10).clamp(3, 10);
         let ticks = if self.x_is_time { axis::time_ticks(scale, most) } else { scale.ticks(most) };
         let mut free_from = plot.x;
         for (value, label) in ticks {

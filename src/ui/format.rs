@@ -1,6 +1,6 @@
 //! Every number on a screen as text.
 
-/// A number with about four significant digits: `2.341`, `0.0312`, `1.2e-5`; words for what is no number.
+/// A number in three or four significant digits: `2.341`, `0.03120`, `1.20e-5`; words for what is no number.
 pub fn number(value: f64) -> String {
     if let Some(word) = crate::protocol::number::word(value) {
         return word.to_owned();
@@ -8,11 +8,11 @@ pub fn number(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 {
         "0".to_owned()
-    } else if (1e-3..1e5).contains(&size) {
+    } else if (1e-2..1e5).contains(&size) {
         let digits = (3 - size.log10().floor() as i32).clamp(0, 6) as usize;
         format!("{value:.digits$}")
     } else {
-        rate(value)
+        format!("{value:.2e}")
     }
 }
 
@@ -124,6 +124,21 @@ pub fn tick(value: f64, step: f64) -> String {
     format!("{value:.digits$}")
 }
 
+/// A setting as the form shows it: very small and very large numbers with an exponent, alone or in a pair.
+pub fn setting(text: &str) -> String {
+    if let Some(pair) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        let parts: Vec<String> = pair.split(',').map(|part| setting(part.trim())).collect();
+        return format!("[{}]", parts.join(", "));
+    }
+    match text.parse::<f64>() {
+        Ok(value) if value != 0.0 && text.contains('.') && !(1e-3..1e7).contains(&value.abs()) => {
+            // The shortest form that reads back as the same number.
+            format!("{value:e}")
+        }
+        _ => text.to_owned(),
+    }
+}
+
 /// A text in at most `width` columns; its end is kept and its middle left out.
 pub fn elide(text: &str, width: usize) -> String {
     let length = text.chars().count();
@@ -194,7 +209,7 @@ mod tests {
         let table = [
             (number(2.341_234), "2.341"),
             (number(0.031_2), "0.03120"),
-            (number(1.2e-5), "1.2e-5"),
+            (number(1.2e-5), "1.20e-5"),
             (number(f64::NAN), "nan"),
             (number(f64::NEG_INFINITY), "-inf"),
             (loss(2.3), "2.3000"),
@@ -222,6 +237,22 @@ mod tests {
         ];
         for (ours, expected) in table {
             assert_eq!(ours, expected);
+        }
+    }
+
+    #[test]
+    fn settings_keep_their_value() {
+        for (text, expected) in [
+            ("0.00000001", "1e-8"),
+            ("[0.000000000000000000000000000001, 0.001]", "[1e-30, 0.001]"),
+            ("0.003", "0.003"),
+            ("0.0", "0.0"),
+            ("stories", "stories"),
+            ("123456789", "123456789"),
+            ("0.00000123456", "1.23456e-6"),
+            ("[0.9, 0.999]", "[0.9, 0.999]"),
+        ] {
+            assert_eq!(setting(text), expected);
         }
     }
 

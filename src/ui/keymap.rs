@@ -259,6 +259,18 @@ mod tests {
     }
 
     #[test]
+    fn every_line_of_help_fits_the_palette_and_the_help() {
+        for choice in palette::choices() {
+            assert!(choice.help.chars().count() <= 46, "{}", choice.help);
+            assert!(choice.name.len() + choice.argument.len() < 22, "{}", choice.name);
+        }
+        for binding in BINDINGS {
+            let keys: Vec<String> = binding.keys.iter().map(ToString::to_string).collect();
+            assert!(keys.join(", ").len() <= 16, "{keys:?}");
+        }
+    }
+
+    #[test]
     fn under_an_overlay_no_key_reaches_the_run() {
         for context in [Context::Help, Context::Quit, Context::StartBeside] {
             for c in ['p', 'x', ' ', '.', ','] {

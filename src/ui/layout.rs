@@ -42,7 +42,7 @@ pub fn status(state: &State, area: Rect) -> Rect {
 }
 
 /// The tabs and where they are.
-pub fn tabs(area: Rect) -> Vec<Tab> {
+pub fn tabs(area: Rect, open: Screen) -> Vec<Tab> {
     let mut tabs = Vec::with_capacity(5);
     let mut x = area.x;
     let mut add = |screen: Option<Screen>, text: String| {
@@ -55,7 +55,9 @@ pub fn tabs(area: Rect) -> Vec<Tab> {
         add(None, " tui-train ".to_owned());
     }
     for (at, screen) in Screen::ALL.into_iter().enumerate() {
-        add(Some(screen), format!(" {} {} ", at + 1, screen.as_str()));
+        // Where there is little room only the open tab has a name.
+        let name = if area.width >= 50 || screen == open { screen.as_str() } else { "" };
+        add(Some(screen), format!(" {} {name}", at + 1).trim_end().to_owned() + " ");
     }
     tabs
 }

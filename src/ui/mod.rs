@@ -86,7 +86,7 @@ pub fn status_mark(status: Status) -> (&'static str, Role) {
 
 fn header(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let mut spans = Vec::new();
-    for tab in layout::tabs(area) {
+    for tab in layout::tabs(area, state.screen) {
         if tab.screen.is_none() {
             spans.push(span(tab.text, Role::Title, theme));
         } else if tab.screen == Some(state.screen) {
@@ -105,22 +105,25 @@ fn header(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let (sign, role) = status_mark(status);
     let mut right = vec![span(format!("{sign} {} ", status.as_str().replace('_', " ")), role, theme)];
     let mut used: usize = right.iter().map(Span::width).sum();
-    let mut add = |text: String, role| {
+    let mut named = 0;
+    let mut add = |text: String, role, after_name: bool| {
         let length = text.chars().count();
         if used + length <= room {
             used += length;
-            right.insert(0, span(text, role, theme));
+            let at = if after_name { named } else { 0 };
+            named += usize::from(!after_name);
+            right.insert(at, span(text, role, theme));
         }
     };
     if state.frozen.is_some() {
-        add("frozen ".to_owned(), Role::Warning);
+        add("frozen ".to_owned(), Role::Warning, false);
     }
     if state.options.readonly || matches!(state.link.control, Control::ReadOnly(_)) {
-        add("read-only ".to_owned(), Role::Warning);
+        add("read-only ".to_owned(), Role::Warning, false);
     }
-    add(format!("{}  ", format::elide(&run.name, room.saturating_sub(16).clamp(8, 40))), Role::Strong);
+    add(format!("{}  ", format::elide(&run.name, room.saturating_sub(16).clamp(8, 40))), Role::Strong, false);
     if let Some(header) = &state.view().header {
-        add(format!("{} on {}  ", header.config.optimizer.name, header.device), Role::Dim);
+        add(format!("{} on {}  ", header.config.optimizer.name, header.device), Role::Dim, true);
     }
     write_right(area, 0, &Line::from(right), buffer);
 }
@@ -169,7 +172,7 @@ pub fn hit(state: &State, area: Rect, column: u16, row: u16) -> Option<Hit> {
     }
     let at = ratatui::layout::Position { x: column, y: row };
     if layout::header(area).contains(at) {
-        let tabs = layout::tabs(layout::header(area));
+        let tabs = layout::tabs(layout::header(area), state.screen);
         return tabs.into_iter().find(|tab| tab.place.contains(at)).and_then(|tab| tab.screen).map(Hit::Tab);
     }
     let (panel, place) = layout::panels(state, area).into_iter().find(|(_, place)| place.contains(at))?;

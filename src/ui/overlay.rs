@@ -114,7 +114,9 @@ fn help(scroll: usize, theme: &Theme, area: Rect, buffer: &mut Buffer) {
 }
 
 fn palette(palette: &Palette, theme: &Theme, area: Rect, buffer: &mut Buffer) {
-    let inside = dialog(area, (72, area.height.saturating_sub(4).min(20)), "command", buffer, theme);
+    let listed = palette.matches().len().max(3) as u16;
+    let height = (listed + 4).min(area.height.saturating_sub(4)).min(20);
+    let inside = dialog(area, (72, height), "command", buffer, theme);
     let text = palette.line.text();
     let (before, rest) =
         text.split_at(text.char_indices().nth(palette.line.cursor()).map_or(text.len(), |(at, _)| at));

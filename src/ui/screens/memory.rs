@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Lines it needs to show everything without a GPU.
-pub const HEIGHT: u16 = 14;
+pub const HEIGHT: u16 = 15;
 
 /// Name, bytes, colour and letter of each category.
 pub fn categories(ledger: &Ledger) -> [(&'static str, u64, Role, char); 5] {
@@ -85,33 +85,45 @@ fn measured(view: &RunView, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         return;
     };
     let mut row = 0;
+    let mut line = |name: &str, now: String, most: Option<String>, role: Role, buffer: &mut Buffer| {
+        let figures = format!("{now:>10} {:>9}", most.unwrap_or_default());
+        write(area, row, &Line::from(span(name.to_owned(), Role::Dim, theme)), buffer);
+        write_right(area, row, &Line::from(span(figures, role, theme)), buffer);
+        row += 1;
+    };
+    line("measured", "now".into(), Some("peak".into()), Role::Dim, buffer);
+    if let Some(now) = host.allocator {
+        line("allocator", format::bytes(now), host.allocator_peak.map(format::bytes), Role::Text, buffer);
+    }
+    if let Some(now) = host.host_rss {
+        line("RSS (OS)", format::bytes(now), view.peak_rss.map(format::bytes), Role::Text, buffer);
+    }
+    if let Some(used) = host.gpu_process_used {
+        line(
+            "GPU process",
+            format::bytes(used),
+            view.peak_gpu_process.map(format::bytes),
+            Role::Text,
+            buffer,
+        );
+    }
+    if let Some(used) = host.gpu_device_used {
+        line("GPU device", format::bytes(used), None, Role::Text, buffer);
+    }
     let mut line = |name: &str, value: String, buffer: &mut Buffer| {
         write(area, row, &Line::from(span(name.to_owned(), Role::Dim, theme)), buffer);
         write_right(area, row, &Line::from(span(value, Role::Text, theme)), buffer);
         row += 1;
     };
-    let peak =
-        |peak: Option<u64>| peak.map_or_else(String::new, |bytes| format!(" peak {}", format::bytes(bytes)));
-    if let Some(now) = host.allocator {
-        line("allocator", format!("{}{}", format::bytes(now), peak(host.allocator_peak)), buffer);
-    }
-    if let Some(now) = host.host_rss {
-        line("RSS (OS)", format!("{}{}", format::bytes(now), peak(view.peak_rss)), buffer);
-    }
-    if let Some(used) = host.gpu_device_used {
-        let of =
-            host.gpu_device_total.map_or_else(String::new, |total| format!(" of {}", format::bytes(total)));
-        line("GPU device (NVML)", format!("{}{of}", format::bytes(used)), buffer);
-    }
-    if let Some(used) = host.gpu_process_used {
-        line("GPU process (NVML)", format!("{}{}", format::bytes(used), peak(view.peak_gpu_process)), buffer);
+    if let Some(total) = host.gpu_device_total {
+        line("GPU holds", format::bytes(total), buffer);
     }
     let mut load = Vec::new();
     load.extend(host.gpu_utilization.map(|percent| format!("{percent}%")));
     load.extend(host.gpu_temperature.map(|degrees| format!("{degrees} °C")));
     load.extend(host.gpu_power.map(|watts| format!("{} W", format::short(watts))));
     if !load.is_empty() {
-        line("GPU (NVML)", load.join("  "), buffer);
+        line("GPU by NVML", load.join("  "), buffer);
     }
     if let Some(percent) = host.cpu_percent {
         line("CPU", format::percent(percent, 100.0), buffer);

@@ -224,17 +224,23 @@ pub fn compare(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let inside = frame(title("memory against loss", focused, theme), focused, area, buffer, theme);
     let width = usize::from(inside.width);
     let mut lines: Vec<Line<'static>> = Vec::new();
-    let head = format!("   {:>10} {:>10} {:>9} {:>8}", "state", "peak", "val loss", "tok/s");
+    let speed = width >= 42;
+    let mut head = format!("  {:>9} {:>9} {:>9}", "state", "peak", "val loss");
+    if speed {
+        head.push_str(&format!(" {:>8}", "tok/s"));
+    }
     lines.push(Line::from(span(format::cut(&head, width), Role::Dim, theme)));
     let shown = runs.shown();
     for (at, run) in shown.iter().enumerate() {
-        let text = format!(
-            " {:>10} {:>10} {:>9} {:>8}",
+        let mut text = format!(
+            "{:>9} {:>9} {:>9}",
             or_dash(run.state_bytes, format::bytes),
             or_dash(run.peak.as_ref(), |(bytes, _)| format::bytes(*bytes)),
             or_dash(run.val_loss, format::loss),
-            or_dash(run.tokens_per_second, format::short),
         );
+        if speed {
+            text.push_str(&format!(" {:>8}", or_dash(run.tokens_per_second, format::short)));
+        }
         lines.push(Line::from(vec![
             span(format!("{} ", letter(at)), Role::Run(at), theme),
             span(text, Role::Text, theme),

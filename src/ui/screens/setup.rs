@@ -131,8 +131,9 @@ fn field(
             }
         }
         _ => {
-            let value = form.value(field.key);
-            let value = if value.is_empty() { "-".to_owned() } else { value };
+            let value = format::setting(&form.value(field.key));
+            let absent = value.is_empty();
+            let value = if absent { "-".to_owned() } else { value };
             let choices = selected && form.cycles();
             let value = if choices { format!("‹ {value} ›") } else { value };
             let role = if error.is_some() {
@@ -147,7 +148,7 @@ fn field(
             spans.push(span(value, role, theme));
             if error.is_some() {
                 spans.push(span(format::cut(" ✗ see below", left + 1), Role::Bad, theme));
-            } else if field.unit.chars().count() <= left {
+            } else if field.unit.chars().count() <= left && !absent {
                 spans.push(span(format!(" {}", field.unit), Role::Dim, theme));
             }
         }
@@ -279,7 +280,8 @@ fn legend(theme: &Theme, area: Rect, row: u16, buffer: &mut Buffer) -> u16 {
     let mut spans = Vec::new();
     for (name, _, role, letter) in memory::categories(&Ledger::default()) {
         let sign = if letters { letter } else { '■' };
-        spans.push(span(format!(" {sign}"), role, theme));
+        let gap = if spans.is_empty() { "" } else { " " };
+        spans.push(span(format!("{gap}{sign}"), role, theme));
         let name = match name {
             "parameters" => "params",
             "gradients" => "grads",
@@ -295,42 +297,36 @@ fn legend(theme: &Theme, area: Rect, row: u16, buffer: &mut Buffer) -> u16 {
 
 fn facts(state: &State, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Buffer) -> u16 {
     let form = &state.form;
-    let (config, train) = (&form.resolved.config, &form.resolved.config.train);
+    let train = &form.resolved.config.train;
     let Some((_, ledger)) = form.ledgers.iter().find(|(name, _)| *name == form.optimizer()) else {
         return row;
     };
     let effective = train.effective_batch();
     let tokens = (effective * train.seq_len) as u64;
-    let length = match (train.max_updates, train.epochs) {
-        (Some(updates), _) => {
-            format!("{} updates, {} tokens", format::count(updates), format::short((updates * tokens) as f64))
-        }
-        (None, Some(epochs)) => format!("{} epochs", format::count(epochs)),
-        (None, None) => "-".to_owned(),
-    };
     let total = ledger.total_bytes_estimated;
-    let fits = state.options.host_memory.map(|memory| {
-        let (word, role) =
-            if total < memory / 10 * 9 { ("fits", Role::Good) } else { ("too large", Role::Bad) };
-        (format!("{word}: ~{} of {}", format::bytes(total), format::bytes(memory)), role)
-    });
     let mut facts = vec![
         (
             "effective batch",
             format!("{} x {} = {effective}", train.micro_batch, train.accumulate),
             Role::Strong,
         ),
-        ("one update", format!("{} tokens", format::count(tokens)), Role::Text),
-        ("the run", length, Role::Text),
-        (
-            "parameters",
-            format!("{} in {} tensors", format::count(ledger.parameters), ledger.parameter_tensors),
-            Role::Text,
-        ),
-        ("state elements", format::count(ledger.state_elements), Role::Text),
-        ("device", config.train.device.clone(), Role::Text),
+        ("tokens/update", format::count(tokens), Role::Text),
     ];
-    facts.extend(fits.map(|(text, role)| ("host memory", text, role)));
+    match (train.max_updates, train.epochs) {
+        (Some(updates), _) => {
+            facts.push(("updates", format::count(updates), Role::Text));
+            facts.push(("tokens in all", format::short(updates as f64 * tokens as f64), Role::Text));
+        }
+        (None, Some(epochs)) => facts.push(("epochs", format::count(epochs), Role::Text)),
+        (None, None) => {}
+    }
+    facts.push(("parameters", format::count(ledger.parameters), Role::Text));
+    facts.push(("state elements", format::count(ledger.state_elements), Role::Text));
+    if let Some(memory) = state.options.host_memory {
+        let fits = total < memory / 10 * 9;
+        let (word, role) = if fits { ("fits", Role::Good) } else { ("too large", Role::Bad) };
+        facts.push((word, format!("~{} of {}", format::bytes(total), format::bytes(memory)), role));
+    }
     for (name, value, role) in facts {
         let spans = vec![span(format!("{name:<16}"), Role::Dim, theme), span(value, role, theme)];
         write(area, row, &Line::from(spans), buffer);
@@ -354,7 +350,7 @@ fn changes(form: &Form, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Bu
     row += 1;
     for (key, ours, theirs) in changes {
         let name = key.strip_prefix("optimizer.").map_or(key, |rest| if rest == "name" { key } else { rest });
-        let value = format!("{theirs} → {ours}");
+        let value = format!("{} → {}", format::setting(&theirs), format::setting(&ours));
         let name_room = room.saturating_sub(value.chars().count() + 1).max(8);
         let spans = vec![
             span(format!("{} ", format::elide(name, name_room)), Role::Text, theme),

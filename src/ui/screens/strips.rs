@@ -94,7 +94,7 @@ fn strip(strip: &Strip, cursor: usize, theme: &Theme, area: Rect, row: u16, buff
     let untouched = finite().filter(|value| *value > 0.0 && *value <= UNTOUCHED).count();
     let mut spans = vec![
         span(format!("{} ", strip.name), Role::Optimizer, theme),
-        span(format!("{} by {}", format::count(strip.length), strip.axis), Role::Dim, theme),
+        span(format!("{} values by {}", format::count(strip.length), strip.axis), Role::Dim, theme),
     ];
     if low <= high {
         spans.push(span("  min ", Role::Dim, theme));

@@ -109,7 +109,7 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         filter(state, lines.len(), theme, inside, bottom, buffer);
     } else {
         let text = format!(
-            "{} state elements, {} bytes in {} parameters (exact)",
+            "{} state elements, {} bytes, {} parameters",
             format::count(elements),
             format::count(bytes),
             report.tensors.len()
@@ -118,7 +118,7 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     }
     let hidden = Column::ALL.len() - columns.len();
     if hidden > 0 {
-        let text = format!("+{hidden} columns: < > sort or widen");
+        let text = format!(" {hidden} more columns: <>");
         write_right(inside, bottom, &Line::from(span(text, Role::Dim, theme)), buffer);
     }
 }

@@ -185,7 +185,7 @@ pub fn schedule(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         return Chart { empty: "no schedule yet", ..Chart::default() }.draw(inside, buffer, theme);
     };
     let (total, done) = (header.total_updates.max(1), view.done());
-    if area.width > 46 {
+    if usize::from(area.width) > heading.width() + 22 {
         heading.push_span(span("━ used ", Role::Rate, theme));
         heading.push_span(span("╌ to come ", Role::Future, theme));
     }
