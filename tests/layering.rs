@@ -14,12 +14,18 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("model", &["config", "protocol", "ledger", "data"]),
     ("optim", &["config", "protocol", "ledger"]),
     ("backend", &["config", "protocol", "ledger"]),
-    ("run", &["config", "protocol"]),
+    ("run", &["config", "protocol", "ledger"]),
     ("worker", &["config", "protocol", "ledger", "data", "model", "optim", "backend", "run"]),
     ("app", &["config", "protocol", "ledger", "run"]),
     ("ui", &["config", "protocol", "ledger", "run", "app"]),
     ("shell", &["config", "protocol", "ledger", "run", "app", "ui"]),
-    ("cli", &["config", "protocol", "ledger", "data", "model", "optim", "backend", "run", "worker", "app", "ui", "shell"]),
+    (
+        "cli",
+        &[
+            "config", "protocol", "ledger", "data", "model", "optim", "backend", "run", "worker", "app",
+            "ui", "shell",
+        ],
+    ),
 ];
 /// Crates that only these folders may name.
 const RESERVED: &[(&str, &[&str])] = &[
@@ -59,7 +65,9 @@ fn named(code: &str) -> Vec<String> {
                     '}' if depth == 0 => break,
                     '}' => depth -= 1,
                     ',' if depth == 0 => first = true,
-                    _ if depth == 0 && first && (letter.is_alphanumeric() || letter == '_') => word.push(letter),
+                    _ if depth == 0 && first && (letter.is_alphanumeric() || letter == '_') => {
+                        word.push(letter)
+                    }
                     _ if !word.is_empty() => {
                         names.push(std::mem::take(&mut word));
                         first = false;
@@ -74,7 +82,8 @@ fn named(code: &str) -> Vec<String> {
                 names.push(word);
             }
         } else {
-            names.push(rest.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect());
+            names
+                .push(rest.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect());
         }
     }
     names
@@ -93,7 +102,8 @@ fn arrows_go_one_way() {
             let text = code(&std::fs::read_to_string(&file).unwrap());
             let at = file.strip_prefix(&source).unwrap().display().to_string();
             for name in named(&text) {
-                if folders.contains_key(name.as_str()) && name != *folder && !allowed.contains(&name.as_str()) {
+                if folders.contains_key(name.as_str()) && name != *folder && !allowed.contains(&name.as_str())
+                {
                     wrong.push(format!("{at} names crate::{name}"));
                 }
             }
