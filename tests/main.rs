@@ -3,5 +3,6 @@
 mod cli;
 mod golden;
 mod layering;
+mod screens;
 mod support;
 mod training;

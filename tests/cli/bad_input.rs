@@ -117,7 +117,7 @@ fn a_run_that_is_not_there() {
     for command in ["show", "inspect", "stop", "attach"] {
         let output = sandbox.run(&[command, "latest"]);
         let message = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{command}: {message}");
+        assert_eq!(output.status.code(), Some(2), "{command}: {message}");
         assert_eq!(message.trim_end().lines().count(), 1, "{command}: {message}");
     }
 }
