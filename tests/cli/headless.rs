@@ -118,7 +118,7 @@ fn the_checkpoint_holds_pytorchs_names_and_shapes() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_run_and_a_pause_changes_nothing() {
+fn the_same_seed_is_the_same_run() {
     let sandbox = Sandbox::new();
     let losses = |events: &[Value]| -> Vec<Value> {
         of_type(events, "update").iter().map(|update| update["train/loss"].clone()).collect()

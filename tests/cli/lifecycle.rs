@@ -6,16 +6,21 @@ use std::{
 };
 
 use serde_json::Value;
+use tui_train::{
+    protocol::{Answer, Command},
+    run::{Client, RunDir},
+};
 
-use crate::support::{SMALL, Sandbox, wait_for};
+use crate::support::{DEADLINE, SMALL, Sandbox, wait_for};
 
 /// A run that would take hours, followed as JSON lines.
 fn start(sandbox: &Sandbox, name: &str) -> Child {
+    start_with(sandbox, name, "train.max_updates=1000000")
+}
+
+fn start_with(sandbox: &Sandbox, name: &str, setting: &str) -> Child {
     let mut arguments = vec!["run", "--json", "--name", name];
-    SMALL
-        .iter()
-        .chain(&["train.max_updates=1000000"])
-        .for_each(|setting| arguments.extend(["--set", setting]));
+    SMALL.iter().chain(&[setting]).for_each(|setting| arguments.extend(["--set", setting]));
     sandbox.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
@@ -135,4 +140,62 @@ fn only_one_worker_trains_a_run() {
     assert!(sandbox.run(&["stop", "latest"]).status.success());
     wait_for("the run has ended", || run.join("summary.json").exists().then_some(()));
     let _ = printer.wait();
+}
+
+#[test]
+fn commands_are_obeyed_answered_and_recorded_and_a_pause_changes_nothing() {
+    let sandbox = Sandbox::new();
+    let length = "train.max_updates=3000";
+    let mut printer = start_with(&sandbox, "paused", length);
+    let mut reader = BufReader::new(printer.stdout.take().unwrap());
+    wait_for_update(&mut reader);
+    let run = RunDir::open(&sandbox.runs()[0]).unwrap();
+    let mut client = Client::connect(&run).unwrap();
+    let mut ask = |command: Command| client.ask(command, DEADLINE).unwrap();
+
+    assert!(matches!(ask(Command::Step), Answer::Rejected { why } if why.contains("not paused")));
+    let Answer::Applied { at_update: paused } = ask(Command::Pause) else { panic!("a pause is applied") };
+    assert!(paused < 3000, "paused in time");
+    assert!(matches!(ask(Command::Step), Answer::Applied { at_update } if at_update == paused + 1));
+    assert!(matches!(ask(Command::StepMicroBatch), Answer::Applied { at_update } if at_update == paused + 2));
+    assert!(matches!(ask(Command::Checkpoint), Answer::Applied { at_update } if at_update == paused + 2));
+    assert!(run.checkpoint(paused + 2).join("optimizer.safetensors").exists());
+    assert!(matches!(ask(Command::LearningRate { value: Some(-1.0) }), Answer::Rejected { .. }));
+    let Answer::Opened(detail) = ask(Command::Open { tensor: "model.norm.weight".into(), width: 16 }) else {
+        panic!("a parameter is opened")
+    };
+    assert_eq!(detail.tensor.step, paused + 2);
+    assert!(detail.strips.iter().all(|strip| strip.length == 64 && strip.values.len() == 16));
+    assert!(matches!(ask(Command::Open { tensor: "nothing".into(), width: 1 }), Answer::Rejected { .. }));
+    assert!(matches!(ask(Command::Resume), Answer::Applied { at_update } if at_update == paused + 2));
+
+    let mut rest = Vec::new();
+    reader.read_to_end(&mut rest).unwrap();
+    assert!(printer.wait().unwrap().success());
+    let written = crate::support::events(&std::fs::read(run.events()).unwrap());
+    let commands: Vec<(&str, &str)> = written
+        .iter()
+        .filter(|event| event["type"] == "command")
+        .map(|event| (event["name"].as_str().unwrap(), event["outcome"].as_str().unwrap()))
+        .collect();
+    let expected = [
+        ("step", "rejected"),
+        ("pause", "applied"),
+        ("step", "applied"),
+        ("step_micro_batch", "applied"),
+        ("checkpoint", "applied"),
+        ("learning_rate", "rejected"),
+        ("resume", "applied"),
+    ];
+    assert_eq!(commands, expected, "looking leaves no trace");
+
+    let losses = |events: &[Value]| -> Vec<Value> {
+        events
+            .iter()
+            .filter(|event| event["type"] == "update")
+            .map(|event| event["train/loss"].clone())
+            .collect()
+    };
+    let undisturbed = sandbox.train("undisturbed", &[length]);
+    assert_eq!(losses(&written), losses(&undisturbed));
 }
