@@ -21,7 +21,7 @@
 //! ```
 //!
 //! Arrows go one way: `config <- {protocol, ledger} <- {data, model, optim, backend} <- worker <- cli` and
-//! `protocol <- run <- worker`, `{run, ledger} <- app <- ui <- shell <- cli`. The folders `config`, `protocol`,
+//! `{protocol, ledger} <- run <- worker`, `{run, ledger} <- app <- ui <- shell <- cli`. The folders `config`, `protocol`,
 //! `ledger`, `run`, `app`, `ui` and `shell` name no Burn type; only `ui` and `shell` name ratatui types.
 //! `tests/layering.rs` reads the `use` lines and enforces it.
 

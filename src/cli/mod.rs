@@ -1,17 +1,27 @@
 //! The command line: one file a subcommand. Standard output is data, standard error is messages.
 
+pub mod attach;
 pub mod bench;
+pub mod compare;
+pub mod config;
+pub mod config_schema;
 pub mod devices;
+pub mod export;
+pub mod inspect;
+pub mod list;
+pub mod output;
 pub mod plan;
 pub mod run;
 pub mod settings;
+pub mod show;
+pub mod stop;
 pub mod worker;
 
 use std::io::IsTerminal;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::ConfigError;
+use crate::{config::ConfigError, run::RunError};
 
 /// Exit code of bad usage or configuration.
 pub const BAD_USAGE: i32 = 2;
@@ -96,9 +106,12 @@ pub fn main() -> i32 {
     })
 }
 
-/// Mistakes in the configuration or the data it names are the user's to mend: exit code 2.
+/// Mistakes in the configuration, the data or the run it names are the user's to mend: exit code 2.
 fn code_of(error: &anyhow::Error) -> i32 {
-    let is_usage =
-        error.chain().any(|cause| cause.is::<ConfigError>() || cause.is::<crate::data::DataError>());
+    let is_usage = error.chain().any(|cause| {
+        cause.is::<ConfigError>()
+            || cause.is::<crate::data::DataError>()
+            || cause.downcast_ref::<RunError>().is_some_and(|error| error.exit_code() == BAD_USAGE)
+    });
     if is_usage { BAD_USAGE } else { FAILED }
 }

@@ -40,11 +40,13 @@ impl RunDir {
     /// No run or several are meant; the sentence lists at most five candidates.
     pub fn resolve(home: &Home, text: &str) -> Result<Self, RunError> {
         let text = text.trim();
+        let runs = Self::all(home)?;
         let looks_like_path = text.contains('/') || matches!(text, "." | "..");
         if looks_like_path {
-            return Self::open(text);
+            // A name may hold a slash, too.
+            let named = runs.into_iter().find(|run| run.name() == text);
+            return named.map_or_else(|| Self::open(text), Ok);
         }
-        let runs = Self::all(home)?;
         if let Some(run) = runs.iter().find(|run| run.id() == text) {
             return Ok(run.clone());
         }

@@ -30,6 +30,7 @@ pub mod last;
 pub mod launch;
 pub mod list;
 pub mod lock;
+mod newest;
 pub mod record;
 #[cfg(test)]
 pub(crate) mod sample;
@@ -41,6 +42,7 @@ pub mod table;
 pub mod tail;
 pub mod tensors;
 pub mod text;
+pub mod verdict;
 pub mod writer;
 
 pub use client::Client;

@@ -2,16 +2,12 @@
 
 use crate::protocol::Strip;
 
-/// Whether the values of that state tensor have a sign, so that averages are of their sizes.
-pub fn is_signed(name: &str) -> bool {
-    matches!(name, "exp_avg" | "momentum_buffer")
-}
-
 /// Builds the strips of one tensor from its elements in order, without keeping them.
 #[derive(Debug)]
 pub struct StripBuilder {
     name: String,
-    signed: bool,
+    /// Averages are of sizes: of a matrix, and of long vectors whose values have a sign.
+    sizes: bool,
     /// Rows and columns; a vector has one row.
     columns: usize,
     axes: Vec<Axis>,
@@ -21,7 +17,7 @@ pub struct StripBuilder {
 /// One axis of the tensor, cut into equal groups.
 #[derive(Debug)]
 struct Axis {
-    /// What lies along the axis: `row`, `column` or `element`.
+    /// What one position along the axis is: `row`, `column` or `element`.
     unit: &'static str,
     length: usize,
     /// Positions in one group; the last group may hold fewer.
@@ -47,18 +43,19 @@ impl StripBuilder {
         let rows: usize = shape.iter().rev().skip(1).product();
         let axes = match shape.len() {
             0 => Vec::new(),
-            1 => vec![Axis::new(unit(name), columns, width, false)],
+            1 => vec![Axis::new("element", columns, width, false)],
             _ => vec![Axis::new("row", rows, width, true), Axis::new("column", columns, width, false)],
         };
-        Self { name: name.to_owned(), signed: is_signed(name), columns: columns.max(1), axes, at: 0 }
+        let signed = matches!(name, "exp_avg" | "momentum_buffer");
+        // A vector that is shown element by element keeps its signs.
+        let sizes = axes.len() > 1 || (signed && axes.iter().any(|axis| axis.group > 1));
+        Self { name: name.to_owned(), sizes, columns: columns.max(1), axes, at: 0 }
     }
 
     /// Takes the next elements, in row-major order.
     pub fn push(&mut self, values: impl IntoIterator<Item = f64>) {
-        // A vector that is shown element by element keeps its signs.
-        let sizes = self.signed && self.averages();
         for value in values {
-            let value = if sizes { value.abs() } else { value };
+            let value = if self.sizes { value.abs() } else { value };
             for axis in &mut self.axes {
                 let place = if axis.along_rows { self.at / self.columns } else { self.at % self.columns };
                 if let Some(sum) = axis.sums.get_mut(place / axis.group) {
@@ -70,20 +67,14 @@ impl StripBuilder {
         }
     }
 
-    fn averages(&self) -> bool {
-        self.axes.len() > 1 || self.axes.iter().any(|axis| axis.group > 1)
-    }
-
     /// The strips: one for a vector, rows then columns for a matrix.
     pub fn finish(self) -> Vec<Strip> {
-        let averages = self.averages();
-        let what = if self.signed { "mean |x|" } else { "mean" };
+        let what = if self.sizes { ", mean |x|" } else { "" };
         let strip = |axis: Axis| Strip {
             name: self.name.clone(),
-            axis: match (averages, axis.group) {
-                (false, _) => axis.unit.to_owned(),
-                (true, 1) => format!("{what} of a {}", axis.unit),
-                (true, group) => format!("{what} of {group} {}s", axis.unit),
+            axis: match axis.group {
+                1 => format!("{}{what}", axis.unit),
+                group => format!("{}{what}; {group} to a cell", axis.unit),
             },
             length: axis.length as u64,
             values: axis
@@ -94,17 +85,6 @@ impl StripBuilder {
                 .collect(),
         };
         self.axes.into_iter().map(strip).collect()
-    }
-}
-
-/// What a factored moment has one value for.
-fn unit(name: &str) -> &'static str {
-    if name.ends_with("_row") {
-        "row"
-    } else if name.ends_with("_col") {
-        "column"
-    } else {
-        "element"
     }
 }
 
@@ -124,7 +104,7 @@ mod tests {
     #[test]
     fn a_vector_that_fits_is_shown_as_it_is() {
         assert_eq!(strips("exp_avg", &[3], 3, &[1.0, -2.0, 3.0]), [("element".into(), vec![1.0, -2.0, 3.0])]);
-        assert_eq!(strips("exp_avg_sq_row", &[2], 9, &[1.0, 2.0]), [("row".into(), vec![1.0, 2.0])]);
+        assert_eq!(strips("exp_avg_sq_row", &[2], 9, &[1.0, 2.0]), [("element".into(), vec![1.0, 2.0])]);
         assert_eq!(strips("step", &[], 9, &[1.0]), []);
     }
 
@@ -133,11 +113,11 @@ mod tests {
         let values = [1.0, -3.0, 5.0, 7.0, 9.0];
         assert_eq!(
             strips("exp_avg", &[5], 3, &values),
-            [("mean |x| of 2 elements".into(), vec![2.0, 6.0, 9.0])]
+            [("element, mean |x|; 2 to a cell".into(), vec![2.0, 6.0, 9.0])]
         );
         assert_eq!(
             strips("exp_avg_sq_col", &[5], 3, &values),
-            [("mean of 2 columns".into(), vec![-1.0, 6.0, 9.0])]
+            [("element; 2 to a cell".into(), vec![-1.0, 6.0, 9.0])]
         );
     }
 
@@ -146,12 +126,12 @@ mod tests {
         let values = [1.0, -2.0, 3.0, -4.0, 5.0, -6.0];
         assert_eq!(
             strips("momentum_buffer", &[2, 3], 8, &values),
-            [
-                ("mean |x| of a row".into(), vec![2.0, 5.0]),
-                ("mean |x| of a column".into(), vec![2.5, 3.5, 4.5])
-            ]
+            [("row, mean |x|".into(), vec![2.0, 5.0]), ("column, mean |x|".into(), vec![2.5, 3.5, 4.5])]
         );
         let rows = StripBuilder::new("exp_avg_sq", &[2, 5, 3], 4).finish();
-        assert_eq!((rows[0].length, rows[0].values.len(), rows[0].axis.as_str()), (10, 4, "mean of 3 rows"));
+        assert_eq!(
+            (rows[0].length, rows[0].values.len(), rows[0].axis.as_str()),
+            (10, 4, "row, mean |x|; 3 to a cell")
+        );
     }
 }

@@ -13,7 +13,10 @@ impl Gpu {
     pub fn open() -> Self {
         // Servers often have the versioned library alone.
         let nvml = Nvml::init().or_else(|_| Nvml::builder().lib_path("libnvidia-ml.so.1".as_ref()).init());
-        Self(nvml.map_err(|error| format!("no GPU readings: {}", one_line(&error.to_string()))))
+        Self(nvml.map_err(|error| match error {
+            NvmlError::LibloadingError(_) => "no NVIDIA driver: libnvidia-ml.so was not found".to_owned(),
+            error => format!("no GPU readings: {}", one_line(&error.to_string())),
+        }))
     }
 
     /// Name and driver of the first GPU.

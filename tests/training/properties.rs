@@ -66,7 +66,7 @@ fn every_optimizer_overfits_one_batch() {
     for settings in [
         &["optimizer.name=adamw", "optimizer.lr=1e-2"][..],
         &["optimizer.name=adafactor", "optimizer.lr=2e-2"],
-        &["optimizer.name=sgd", "optimizer.lr=0.5", "optimizer.momentum=0.9"],
+        &["optimizer.name=sgd", "optimizer.lr=1.0", "optimizer.momentum=0.9"],
     ] {
         let config = config(settings);
         let dataset = Dataset::open(&config).unwrap();
@@ -122,7 +122,8 @@ fn a_window_that_is_not_finite_changes_nothing() {
 
     training.micro_batch(&batch, batch.target_tokens);
     let outcome = training.update(1e-3, false);
-    assert!(outcome.skipped && !outcome.loss.is_finite(), "{outcome:?}");
+    assert!(outcome.skipped, "{outcome:?}");
+    assert!(!outcome.loss.is_finite() || !outcome.grad_norm.is_finite(), "{outcome:?}");
     assert_eq!(training.weights(), weights);
     assert_eq!(training.state(&[]), state);
 }

@@ -32,7 +32,7 @@ pub fn render(run: &RunDir) -> Result<Vec<u8>, RunError> {
 }
 
 /// The page of a run that has ended: `summary.md`.
-pub fn page(summary: &Summary) -> String {
+pub fn summary(summary: &Summary) -> String {
     heading(summary, summary.reason.as_str()) + &body(summary)
 }
 

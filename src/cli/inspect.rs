@@ -1,0 +1,268 @@
+//! `tui-train inspect RUN`: the optimizer's state, tensor by tensor. A live run is asked; of any other the last
+//! checkpoint is read.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use globset::GlobBuilder;
+use serde_json::json;
+
+use super::output;
+use crate::{
+    ledger,
+    protocol::{Answer, Command, SCHEMA, StateReport, TensorState},
+    run::{
+        Client, Home, RunDir, RunError,
+        checkpoint::{Checkpoint, latest_checkpoint},
+        checkpoint_view::{CheckpointView, nearest},
+        is_live,
+        table::Table,
+        text::{bytes, count, dash, number, shape},
+    },
+};
+
+/// A worker answers between two micro-batches.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Which run, which tensors, and how to print them.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Id, unique prefix, name, path, or `latest`
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Only parameters whose name matches, such as 'model.layers.0.*'
+    #[arg(long, value_name = "GLOB")]
+    tensor: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints one row a state tensor.
+///
+/// # Errors
+/// The run cannot be found, no parameter matches, or there is nothing to read.
+pub fn run(args: Args) -> anyhow::Result<i32> {
+    let run = RunDir::resolve(&Home::from_env()?, &args.run)?;
+    let wanted = Wanted::new(args.tensor.as_deref())?;
+    let (source, report) = read(&run, &wanted)?;
+    if args.json {
+        output::json(&as_json(&run, &source, &report))
+    } else {
+        output::text(&page(&source, &report))
+    }
+}
+
+/// The names that the pattern chooses.
+struct Wanted {
+    pattern: String,
+    glob: Option<globset::GlobMatcher>,
+}
+
+impl Wanted {
+    fn new(pattern: Option<&str>) -> anyhow::Result<Self> {
+        let glob = pattern
+            .map(|pattern| GlobBuilder::new(pattern).literal_separator(false).build())
+            .transpose()
+            .context("--tensor is not a pattern")?;
+        let glob = glob.map(|glob| glob.compile_matcher());
+        Ok(Self { pattern: pattern.unwrap_or_default().to_owned(), glob })
+    }
+
+    fn chooses(&self, name: &str) -> bool {
+        self.glob.as_ref().is_none_or(|glob| glob.is_match(name))
+    }
+
+    /// The names among these that are chosen.
+    fn of<'a>(&self, names: impl Iterator<Item = &'a str> + Clone) -> Result<Vec<String>, RunError> {
+        let chosen: Vec<_> = names.clone().filter(|name| self.chooses(name)).map(str::to_owned).collect();
+        if chosen.is_empty() {
+            let plain = self.pattern.replace(['*', '?', '[', ']', '{', '}'], "");
+            return Err(RunError::NoTensor {
+                pattern: self.pattern.clone(),
+                nearest: nearest(&plain, names),
+            });
+        }
+        Ok(chosen)
+    }
+}
+
+/// Where the figures come from: the live run, or a checkpoint.
+enum Source {
+    Live,
+    Checkpoint(Checkpoint),
+}
+
+fn read(run: &RunDir, wanted: &Wanted) -> anyhow::Result<(Source, StateReport)> {
+    let asked = if is_live(run) { Some(ask(run, wanted)) } else { None };
+    let stored = latest_checkpoint(run)?;
+    match (asked, stored) {
+        (Some(Ok(report)), _) => Ok((Source::Live, report)),
+        (Some(Err(error)), _) if error.is::<RunError>() && is_no_tensor(&error) => Err(error),
+        (Some(Err(error)), None) => Err(error),
+        (Some(Err(error)), Some(checkpoint)) => {
+            let update = count(checkpoint.update);
+            output::message(&format!("{error:#}; this is the checkpoint of update {update} instead"));
+            stored_report(run, checkpoint, wanted)
+        }
+        (None, Some(checkpoint)) => stored_report(run, checkpoint, wanted),
+        (None, None) => Err(RunError::NoCheckpoint { run: run.id().to_owned() }.into()),
+    }
+}
+
+fn is_no_tensor(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(RunError::NoTensor { .. }))
+}
+
+fn ask(run: &RunDir, wanted: &Wanted) -> anyhow::Result<StateReport> {
+    let parameters = ledger::parameters(&run.config()?.model);
+    let names = wanted.of(parameters.iter().map(|parameter| parameter.name.as_str()))?;
+    match Client::connect(run)?.ask(Command::Inspect { names }, PATIENCE)? {
+        Answer::State(report) => Ok(report),
+        Answer::Rejected { why } => bail!("run {} does not show its state: {why}", run.id()),
+        _ => bail!("run {} gave an answer that is none to `inspect`", run.id()),
+    }
+}
+
+fn stored_report(
+    run: &RunDir,
+    checkpoint: Checkpoint,
+    wanted: &Wanted,
+) -> anyhow::Result<(Source, StateReport)> {
+    let view = CheckpointView::open(run, &checkpoint)?;
+    let names: Vec<&str> = view.names().collect();
+    let chosen = wanted.of(names.iter().copied())?;
+    let report = view.report(|name| chosen.iter().any(|chosen| chosen == name))?;
+    Ok((Source::Checkpoint(checkpoint), report))
+}
+
+fn totals(report: &StateReport) -> (u64, u64) {
+    let elements = report.tensors.iter().map(TensorState::elements).sum();
+    let bytes = report.tensors.iter().map(TensorState::bytes).sum();
+    (elements, bytes)
+}
+
+fn as_json(run: &RunDir, source: &Source, report: &StateReport) -> serde_json::Value {
+    let (state_elements, state_bytes) = totals(report);
+    json!({
+        "schema": SCHEMA,
+        "run": run.id(),
+        "source": match source {
+            Source::Live => "live",
+            Source::Checkpoint(_) => "checkpoint",
+        },
+        "update": report.update,
+        "optimizer": report.optimizer,
+        "state_elements": state_elements,
+        "state_bytes": state_bytes,
+        "tensors": report.tensors,
+    })
+}
+
+fn page(source: &Source, report: &StateReport) -> String {
+    let from = match source {
+        Source::Live => "live".to_owned(),
+        Source::Checkpoint(checkpoint) => format!("from {}", checkpoint.path.display()),
+    };
+    let mut table = Table::new(&[
+        "parameter",
+        "shape",
+        ">step",
+        "state",
+        "shape",
+        "dtype",
+        ">bytes",
+        ">rms",
+        ">min",
+        ">max",
+        ">zeros",
+        ">not finite",
+    ]);
+    for tensor in &report.tensors {
+        let head = [tensor.name.clone(), shape(&tensor.shape), count(tensor.step)];
+        if tensor.state.is_empty() {
+            table.row(head.iter().cloned().chain(["none".to_owned()]));
+        }
+        for (index, (name, state)) in tensor.state.iter().enumerate() {
+            // The parameter stands once, before its first state tensor.
+            let head = if index == 0 { head.clone() } else { Default::default() };
+            let stat =
+                |of: fn(&crate::protocol::TensorStats) -> String| state.stats.as_ref().map_or_else(dash, of);
+            table.row(head.into_iter().chain([
+                name.clone(),
+                shape(&state.shape),
+                state.dtype.clone(),
+                bytes(state.bytes),
+                stat(|stats| number(stats.rms)),
+                stat(|stats| number(stats.min)),
+                stat(|stats| number(stats.max)),
+                stat(|stats| count(stats.zeros)),
+                stat(|stats| count(stats.nonfinite)),
+            ]));
+        }
+    }
+    let (elements, size) = totals(report);
+    format!(
+        "{} at update {}, {from}\n\n{}\n{} parameters, {} state elements, {}\n",
+        report.optimizer,
+        count(report.update),
+        table.aligned(),
+        count(report.tensors.len() as u64),
+        count(elements),
+        bytes(size)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{RunLock, sample};
+
+    fn of(run: &RunDir, pattern: Option<&str>) -> anyhow::Result<serde_json::Value> {
+        let (source, report) = read(run, &Wanted::new(pattern)?)?;
+        assert!(page(&source, &report).contains("state elements"));
+        Ok(as_json(run, &source, &report))
+    }
+
+    #[test]
+    fn a_checkpoint_is_read_and_added_up() {
+        let (_folder, run) = sample::run_with("inspect", &["optimizer.name=adafactor"]);
+        assert!(of(&run, None).unwrap_err().to_string().contains("no checkpoint"));
+        sample::checkpoint(&run, 12);
+        let all = of(&run, None).unwrap();
+        let ledger = ledger::ledger(&run.config().unwrap());
+        assert_eq!(
+            (all["state_bytes"].as_u64(), all["update"].as_u64()),
+            (Some(ledger.state_bytes), Some(12))
+        );
+        let one = of(&run, Some("*.0.self_attn.q_proj*")).unwrap();
+        assert_eq!(one["tensors"].as_array().unwrap().len(), 1);
+        let row = &one["tensors"][0]["state"]["exp_avg_sq_row"];
+        assert_eq!(
+            (row["shape"][0].as_u64(), row["bytes"].as_u64(), row["zeros"].as_u64()),
+            (Some(64), Some(256), Some(1))
+        );
+        assert_eq!(one["state_elements"], 64 + 64 + 2);
+    }
+
+    #[test]
+    fn no_match_names_the_nearest() {
+        let (_folder, run) = sample::run("nearest");
+        sample::checkpoint(&run, 1);
+        let told = of(&run, Some("*.norm.wieght")).unwrap_err();
+        assert!(told.to_string().contains("`model.norm.weight`"), "{told}");
+        assert_eq!(told.downcast_ref::<RunError>().unwrap().exit_code(), 2);
+        assert!(of(&run, Some("[")).is_err());
+    }
+
+    #[test]
+    fn a_live_run_that_cannot_be_asked_is_read_from_its_checkpoint() {
+        let (_folder, run) = sample::run("deaf");
+        let _lock = RunLock::acquire(&run).unwrap();
+        assert!(of(&run, None).unwrap_err().to_string().contains("not live"));
+        sample::checkpoint(&run, 4);
+        assert_eq!(of(&run, None).unwrap()["source"], "checkpoint");
+        let told = of(&run, Some("nothing*")).unwrap_err().to_string();
+        assert!(told.contains("no parameter matches"), "{told}");
+    }
+}

@@ -1,0 +1,136 @@
+//! `tui-train show RUN`: one run in full.
+
+use std::fmt::Write as _;
+
+use super::output;
+use crate::{
+    protocol::SCHEMA,
+    run::{
+        Home, Record, RunDir, Standing, checkpoint,
+        export::markdown,
+        list::Lister,
+        text::{self, plain},
+    },
+};
+
+/// Which run, and how to print it.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Id, unique prefix, name, path, or `latest`
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// As JSON, the shape of summary.json
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the summary of a run that has ended, or the figures so far.
+///
+/// # Errors
+/// The run cannot be found or read.
+pub fn run(args: Args) -> anyhow::Result<i32> {
+    let run = RunDir::resolve(&Home::from_env()?, &args.run)?;
+    if Record::read(&run)?.header.is_none() {
+        return without_record(&run, args.json);
+    }
+    let standing = Standing::read(&run)?;
+    if args.json {
+        return output::json(&standing.json()?);
+    }
+    output::text(&page(&run, &standing)?)
+}
+
+/// A run that no worker has begun to record: queued, starting, or dead at birth.
+fn without_record(run: &RunDir, json: bool) -> anyhow::Result<i32> {
+    let entry = Lister::default().entry(run);
+    if json {
+        let mut value = serde_json::to_value(&entry)?;
+        if let Some(map) = value.as_object_mut() {
+            map.shift_insert(0, "schema".into(), SCHEMA.into());
+        }
+        return output::json(&value);
+    }
+    let mut text = format!("{}  {}\n", plain(&entry.run), entry.state);
+    if let Some(problem) = &entry.problem {
+        let _ = writeln!(text, "{}", plain(problem));
+    }
+    output::text(&text)
+}
+
+fn page(run: &RunDir, standing: &Standing) -> anyhow::Result<String> {
+    let summary = &standing.summary;
+    let how = if standing.has_ended() {
+        format!("{} ({})", standing.state, summary.reason.as_str())
+    } else {
+        standing.state.to_string()
+    };
+    let mut page = format!("{}  {how}\n", plain(&summary.run));
+    let _ = writeln!(
+        page,
+        "{}, started {}, on {} ({} threads)",
+        plain(&summary.name),
+        plain(&summary.started),
+        plain(&summary.device),
+        summary.threads
+    );
+    if let Some(problem) = &standing.problem {
+        let _ = writeln!(page, "\n{}", plain(problem));
+    }
+    for line in &standing.log {
+        let _ = writeln!(page, "  | {line}");
+    }
+    for table in [markdown::result(summary), markdown::memory(summary), markdown::configuration(summary)] {
+        let _ = write!(page, "\n{}", table.aligned());
+    }
+    page.push('\n');
+    if !standing.record.resumed.is_empty() {
+        let from: Vec<_> = standing.record.resumed.iter().map(|&update| text::count(update)).collect();
+        let _ = writeln!(page, "resumed from update {}", from.join(", then "));
+    }
+    for command in &summary.interventions {
+        let _ =
+            writeln!(page, "{} {} at update {}", command.name, command.outcome, text::count(command.update));
+    }
+    for alert in &summary.warnings {
+        let _ = writeln!(page, "warning at update {}: {}", text::count(alert.update), plain(&alert.message));
+    }
+    if standing.record.skipped_lines > 0 {
+        let lines = text::count(standing.record.skipped_lines);
+        let _ = writeln!(page, "{lines} lines of events.jsonl cannot be read");
+    }
+    let stored: Vec<_> =
+        checkpoint::checkpoints(run)?.iter().map(|checkpoint| text::count(checkpoint.update)).collect();
+    let stored = if stored.is_empty() { "none".to_owned() } else { format!("update {}", stored.join(", ")) };
+    let _ = writeln!(page, "checkpoints: {stored}");
+    let _ = writeln!(page, "folder: {}", run.path().display());
+    Ok(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{EventWriter, sample};
+
+    #[test]
+    fn a_crash_is_told_with_its_log_and_its_figures_so_far() {
+        let (_folder, run) = sample::run("crash");
+        EventWriter::create(&run, &sample::header(&run)).unwrap().append(&sample::update(7, 2.5)).unwrap();
+        std::fs::write(run.worker_log(), "first\nKilled\n").unwrap();
+        sample::checkpoint(&run, 5);
+        let page = page(&run, &Standing::read(&run).unwrap()).unwrap();
+        assert!(page.starts_with(&format!("{}  crashed\n", run.id())), "{page}");
+        for part in ["  | Killed\n", "2.5000", "checkpoints: update 5\n", "115,", "8 x 1 = 8 sequences"] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_ended_says_how() {
+        let (_folder, run) = sample::run("done");
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        writer.append(&sample::update(1, 2.5)).unwrap();
+        writer.append(&sample::run_ended(&run)).unwrap();
+        let page = page(&run, &Standing::read(&run).unwrap()).unwrap();
+        assert!(page.contains("done (finished)") && page.contains("checkpoints: none"), "{page}");
+    }
+}

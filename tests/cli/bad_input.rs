@@ -1,0 +1,123 @@
+//! Every mistake gets one sentence on standard error, the contract's exit code, and leaves nothing behind.
+
+use crate::support::Sandbox;
+
+/// Runs `tui-train run --headless` with these settings and expects a refusal that holds all these words.
+fn refused(settings: &[&str], words: &[&str]) {
+    refused_in(&Sandbox::new(), settings, words);
+}
+
+fn refused_in(sandbox: &Sandbox, settings: &[&str], words: &[&str]) {
+    let mut arguments = vec!["run", "--headless"];
+    settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    let output = sandbox.run(&arguments);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{settings:?}: {message}");
+    assert!(output.stdout.is_empty(), "standard output is data");
+    assert_eq!(message.trim_end().lines().count(), 1, "one sentence: {message}");
+    for word in words {
+        assert!(message.contains(word), "`{word}` is not in: {message}");
+    }
+    assert!(sandbox.runs().is_empty(), "a run that cannot start leaves no folder");
+}
+
+#[test]
+fn an_unknown_key_names_the_nearest() {
+    refused(&["train.acumulate=2"], &["train.acumulate", "did you mean `train.accumulate`?"]);
+    refused(&["optimizer.learning_rate=2"], &["optimizer.learning_rate"]);
+}
+
+#[test]
+fn a_wrong_type_and_a_value_out_of_range_say_what_is_expected() {
+    refused(&["train.accumulate=many"], &["train.accumulate", "many", "whole number from 1 to 4096"]);
+    refused(&["train.micro_batch=0"], &["train.micro_batch", "0", "at least 1"]);
+    refused(&["data.validation_fraction=0.9"], &["data.validation_fraction", "0.9", "from 0 to 0.5"]);
+    refused(&["optimizer.name=adamm"], &["optimizer.name", "adamm", "adamw, adafactor, sgd"]);
+    refused(&["train.accumulate"], &["train.accumulate", "key=value"]);
+}
+
+#[test]
+fn combinations_that_cannot_train() {
+    refused(
+        &["train.max_updates=10", "schedule.warmup_updates=10"],
+        &["schedule.warmup_updates", "below the 10 updates"],
+    );
+    refused(&["model.num_attention_heads=3"], &["model.hidden_size", "num_attention_heads = 3"]);
+    refused(&["model.num_key_value_heads=3"], &["num_key_value_heads = 3", "divisor"]);
+    refused(&["train.max_updates=10", "train.epochs=1"], &["train.max_updates", "train.epochs"]);
+    refused(
+        &["optimizer.name=adafactor", "optimizer.relative_step=true", "optimizer.lr=0.1"],
+        &["relative_step", "optimizer.adafactor.lr"],
+    );
+    refused(&["model.preset=llama-nona"], &["llama-nona", "llama-nano"]);
+}
+
+#[test]
+fn a_device_that_is_not_there() {
+    refused(&["train.device=libtorch-cuda:0"], &["libtorch-cuda:0", "not available", "flex"]);
+}
+
+#[test]
+fn data_that_cannot_be_read() {
+    let sandbox = Sandbox::new();
+    let path = |path: &str| format!("data.path={path}");
+    refused_in(&sandbox, &[&path("/nowhere/at/all.txt")], &["/nowhere/at/all.txt", "not exist"]);
+    let empty = sandbox.file("empty.txt", "");
+    refused_in(&sandbox, &[&path(&empty)], &["empty.txt", "empty"]);
+    let binary = sandbox.file("latin1.txt", b"caf\xe9 au lait");
+    refused_in(&sandbox, &[&path(&binary)], &["latin1.txt", "UTF-8", "byte 3"]);
+    let short = sandbox.file("short.txt", "Hello.");
+    refused_in(&sandbox, &[&path(&short)], &["short.txt", "65"]);
+    refused_in(&sandbox, &["data.source=path"], &["data.path"]);
+}
+
+#[test]
+fn a_file_with_a_mistake_is_named() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.file("bad.toml", "[train]\nmicro_batches = 3\n");
+    let output = sandbox.run(&["run", &file, "--headless"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(message.contains("bad.toml") && message.contains("train.micro_batch"), "{message}");
+    let output = sandbox.run(&["plan", "missing.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("missing.toml"));
+}
+
+#[test]
+fn an_environment_variable_is_checked_like_a_key() {
+    let sandbox = Sandbox::new();
+    let output =
+        sandbox.command(&["config", "print"]).env("TUI_TRAIN_TRAIN_ACUMULATE", "2").output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        message.contains("TUI_TRAIN_TRAIN_ACUMULATE") && message.contains("train.accumulate"),
+        "{message}"
+    );
+    let output =
+        sandbox.command(&["config", "print"]).env("TUI_TRAIN_TRAIN_ACCUMULATE", "2").output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("accumulate = 2"));
+}
+
+#[test]
+fn a_state_folder_that_cannot_be_written() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.file("a-file", "not a folder");
+    let output = sandbox.command(&["run", "--headless"]).env("TUI_TRAIN_HOME", &file).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("a-file") && message.contains("TUI_TRAIN_HOME"), "{message}");
+    assert_eq!(message.trim_end().lines().count(), 1, "one sentence: {message}");
+}
+
+#[test]
+fn a_run_that_is_not_there() {
+    let sandbox = Sandbox::new();
+    for command in ["show", "inspect", "stop", "attach"] {
+        let output = sandbox.run(&[command, "latest"]);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{command}: {message}");
+        assert_eq!(message.trim_end().lines().count(), 1, "{command}: {message}");
+    }
+}

@@ -1,0 +1,5 @@
+//! The real binary, headless.
+
+mod bad_input;
+mod headless;
+mod lifecycle;

@@ -1,0 +1,5 @@
+//! The real binary in a pseudo-terminal, driven by keys and read as a person would.
+
+mod drive;
+mod manners;
+mod terminal;

@@ -1,0 +1,107 @@
+//! A pseudo-terminal with the binary in it, and what its screen shows.
+
+use std::{
+    io::{Read, Write},
+    sync::{Arc, Mutex},
+};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+
+use crate::support::{DEADLINE, SMALL, Sandbox, wait_for};
+
+pub(super) struct Terminal {
+    child: Box<dyn Child + Send + Sync>,
+    master: Box<dyn MasterPty + Send>,
+    keys: Box<dyn Write + Send>,
+    parser: Arc<Mutex<vt100::Parser>>,
+    raw: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Terminal {
+    /// Starts the binary with small settings and these on top, as environment variables.
+    pub(super) fn start(
+        sandbox: &Sandbox,
+        arguments: &[&str],
+        settings: &[&str],
+        rows: u16,
+        cols: u16,
+    ) -> Self {
+        let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_tui-train"));
+        command.args(arguments);
+        command.env_clear();
+        command.env("TERM", "xterm-256color");
+        command.env("TUI_TRAIN_HOME", sandbox.home());
+        command.cwd(sandbox.path(""));
+        for setting in SMALL.iter().chain(settings) {
+            let (key, value) = setting.split_once('=').unwrap();
+            command.env(format!("TUI_TRAIN_{}", key.replace('.', "_").to_uppercase()), value);
+        }
+        let child = pair.slave.spawn_command(command).unwrap();
+        let mut output = pair.master.try_clone_reader().unwrap();
+        let keys = pair.master.take_writer().unwrap();
+        let parser = Arc::new(Mutex::new(vt100::Parser::new(rows, cols, 0)));
+        let raw = Arc::new(Mutex::new(Vec::new()));
+        let (parser_in, raw_in) = (Arc::clone(&parser), Arc::clone(&raw));
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = output.read(&mut buffer) {
+                parser_in.lock().unwrap().process(&buffer[..count]);
+                raw_in.lock().unwrap().extend_from_slice(&buffer[..count]);
+            }
+        });
+        Self { child, master: pair.master, keys, parser, raw }
+    }
+
+    pub(super) fn screen(&self) -> String {
+        self.parser.lock().unwrap().screen().contents()
+    }
+
+    /// Waits until the screen satisfies the condition, and returns it.
+    pub(super) fn wait(&self, what: &str, condition: impl Fn(&str) -> bool) -> String {
+        let mut last = String::new();
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            wait_for(what, || {
+                last = self.screen();
+                condition(&last).then(|| last.clone())
+            })
+        }));
+        found.unwrap_or_else(|_| panic!("waited {DEADLINE:?} for {what}; the screen shows\n{last}"))
+    }
+
+    /// Waits until the text is on the screen.
+    pub(super) fn wait_text(&self, text: &str) -> String {
+        self.wait(text, |screen| screen.contains(text))
+    }
+
+    pub(super) fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    pub(super) fn resize(&self, rows: u16, cols: u16) {
+        self.parser.lock().unwrap().screen_mut().set_size(rows, cols);
+        self.master.resize(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
+    }
+
+    /// Ends the process without a word, as a lost connection would.
+    pub(super) fn kill(mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Waits for the end and returns the exit code; the terminal must have been given back.
+    pub(super) fn end(mut self) -> u32 {
+        let status = wait_for("the program's end", || self.child.try_wait().unwrap());
+        wait_for("the alternate screen to be left", || {
+            (!self.parser.lock().unwrap().screen().alternate_screen()).then_some(())
+        });
+        let screen = self.parser.lock().unwrap().screen().clone();
+        assert!(!screen.hide_cursor(), "the cursor is shown again");
+        assert_eq!(screen.mouse_protocol_mode(), vt100::MouseProtocolMode::None, "the mouse is given back");
+        let raw = String::from_utf8_lossy(&self.raw.lock().unwrap()).into_owned();
+        assert!(!raw.contains("panicked"), "no panic is printed");
+        status.exit_code()
+    }
+}

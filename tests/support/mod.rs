@@ -1,0 +1,127 @@
+//! A place for the real binary to run in: a state folder of its own, nothing inherited that could change a result.
+
+use std::{
+    path::PathBuf,
+    process::{Command, Output},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+/// Longest that any condition is waited for.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Settings that make the demo train in a second.
+pub(crate) const SMALL: [&str; 4] =
+    ["train.seq_len=16", "train.micro_batch=2", "model.num_hidden_layers=1", "train.validate_every=5"];
+
+pub(crate) struct Sandbox {
+    folder: tempfile::TempDir,
+}
+
+impl Sandbox {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// A path in the sandbox.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.path("state")
+    }
+
+    /// Writes a file and returns its path as text.
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// The binary with these arguments, not started.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tui-train"));
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TUI_TRAIN_")) {
+            command.env_remove(name);
+        }
+        command.args(arguments).current_dir(self.folder.path());
+        command.env("TUI_TRAIN_HOME", self.home()).env_remove("HOME").env_remove("XDG_STATE_HOME");
+        command
+    }
+
+    /// Runs the binary to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Runs the binary, expects success, and reads standard output as JSON.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(arguments);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error} in {text}"))
+    }
+
+    /// Trains headless with small settings and these on top; every event of the run.
+    pub(crate) fn train(&self, name: &str, settings: &[&str]) -> Vec<Value> {
+        let mut arguments = vec!["run", "--json", "--name", name];
+        for setting in SMALL.iter().chain(settings) {
+            arguments.extend(["--set", setting]);
+        }
+        let output = self.run(&arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        events(&output.stdout)
+    }
+
+    /// Run folders, sorted.
+    pub(crate) fn runs(&self) -> Vec<PathBuf> {
+        let Ok(entries) = std::fs::read_dir(self.home().join("runs")) else { return Vec::new() };
+        let mut runs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        runs.sort();
+        runs
+    }
+
+    /// Waits until `list --json` satisfies the condition.
+    pub(crate) fn wait_for_list(&self, what: &str, condition: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+        wait_for(what, || {
+            let list = self.json(&["list", "--json"]);
+            let runs = list["runs"].as_array().unwrap().clone();
+            condition(&runs).then_some(runs)
+        })
+    }
+}
+
+impl Drop for Sandbox {
+    /// No worker outlives its test.
+    fn drop(&mut self) {
+        for run in self.runs() {
+            let Ok(id) = std::fs::read_to_string(run.join("lock")) else { continue };
+            if !run.join("summary.json").exists() {
+                let _ = Command::new("kill").args(["-9", id.trim()]).output();
+            }
+        }
+    }
+}
+
+/// The lines of `--json`.
+pub(crate) fn events(stdout: &[u8]) -> Vec<Value> {
+    String::from_utf8_lossy(stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}")))
+        .collect()
+}
+
+/// Waits until the condition gives a value.
+pub(crate) fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(value) = condition() {
+            return value;
+        }
+        assert!(begun.elapsed() < DEADLINE, "waited {DEADLINE:?} for {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
