@@ -15,7 +15,7 @@ pub mod run;
 pub mod runs;
 pub mod series;
 pub mod tensors;
-mod update;
+pub(crate) mod update;
 
 use crate::{
     config::{ConfigError, Layers, Resolved},

@@ -153,7 +153,7 @@ mod tests {
         more.insert(0, RunRow { id: "20270101T000000-new".into(), ..more[0].clone() });
         runs.load(more);
         assert_eq!(runs.selected_id().unwrap(), id);
-        assert_eq!(runs.marked, vec![id.clone()]);
+        assert_eq!(runs.marked, vec![id]);
         runs.load(Vec::new());
         assert!(runs.marked.is_empty() && runs.selected_id().is_none());
     }

@@ -14,6 +14,8 @@ use super::{
     tensors::Opened,
 };
 
+/// Lines of the help.
+pub(crate) const HELP_LINES: usize = 86;
 /// Most values of a strip that are asked for.
 const STRIP: usize = 256;
 
@@ -179,7 +181,8 @@ impl State {
         let moved = |at: usize, most: usize| at.saturating_add_signed(by).min(most);
         match &mut self.overlay {
             Overlay::Help { scroll } => {
-                *scroll = moved(*scroll, 200);
+                let shown = usize::from(self.size.1.saturating_sub(4));
+                *scroll = moved(*scroll, HELP_LINES.saturating_sub(shown));
                 return Vec::new();
             }
             Overlay::Palette(palette) => {
@@ -203,7 +206,12 @@ impl State {
                 self.runs.step(by);
                 return self.missing_curves();
             }
-            Panel::Compare => self.runs.scroll = moved(self.runs.scroll, 200),
+            Panel::Compare => {
+                let lines = self.runs.comparison.as_ref().map_or(0, |compared| {
+                    compared.differences.len() * (compared.runs.len() + 1) + compared.verdict.len() / 24
+                });
+                self.runs.scroll = moved(self.runs.scroll, lines);
+            }
             Panel::Loss | Panel::Schedule | Panel::Gradient | Panel::Speed | Panel::Memory => {}
         }
         Vec::new()
@@ -387,6 +395,12 @@ impl State {
     }
 
     pub(super) fn click(&mut self, panel: Panel, row: Option<usize>) {
+        if self.overlay != Overlay::None {
+            return;
+        }
+        if self.form.editing.is_some() {
+            self.form.cancel();
+        }
         self.focus.set(self.screen, panel);
         match (panel, row) {
             (Panel::Tensors, Some(row)) if self.tensors.opened.is_none() => self.tensors.selected = row,
@@ -401,6 +415,7 @@ impl State {
         self.run = RunView::default();
         (self.frozen, self.leaving, self.link) = (None, None, Link::default());
         self.tensors.clear();
+        self.notice = None;
         self.journal_scroll = 0;
         self.screen = Screen::Train;
         self.focus.zoomed = false;
@@ -440,7 +455,9 @@ impl State {
     }
 
     pub(super) fn connected(&mut self, control: Control) {
-        if let Control::ReadOnly(why) = &control {
+        if let Control::ReadOnly(why) = &control
+            && control != self.link.control
+        {
             self.say(format!("read-only: {why}"), false);
         }
         self.link.control = control;

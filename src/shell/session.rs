@@ -177,8 +177,14 @@ impl Session {
                 Some(Hit::Panel { panel, row }) => self.update(Msg::Click { panel, row }),
                 None => {}
             },
-            MouseEventKind::ScrollUp => self.update(Msg::Action(Action::Up)),
-            MouseEventKind::ScrollDown => self.update(Msg::Action(Action::Down)),
+            MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {
+                // The wheel scrolls what it is over.
+                if let Some(Hit::Panel { panel, .. }) = hit() {
+                    self.update(Msg::Click { panel, row: None });
+                }
+                let up = mouse.kind == MouseEventKind::ScrollUp;
+                self.update(Msg::Action(if up { Action::Up } else { Action::Down }));
+            }
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -16,6 +16,8 @@ use crate::{
 const POLL: Duration = Duration::from_millis(50);
 /// Bytes of the record in one message, so that a long one shows from its first piece on.
 const PIECE: u64 = 1 << 20;
+/// Time between two attempts to take control of a run that another UI drives.
+const ASK_AGAIN: Duration = Duration::from_secs(2);
 /// Lines of the worker's log that are shown when it died.
 const LOG_LINES: usize = 8;
 
@@ -58,6 +60,8 @@ impl Watch {
 
 struct Connection {
     client: Client,
+    /// When control was last asked for; nothing once this UI has it or never wants it.
+    asked: Option<Instant>,
     /// The client's numbers and the state's.
     numbers: BTreeMap<u64, u64>,
 }
@@ -145,15 +149,22 @@ impl Follower {
             } else if client.send(Command::Hello).is_err() {
                 return Ok(());
             }
-            self.client = Some(Connection { client, numbers: BTreeMap::new() });
+            let asked = (!self.readonly).then(Instant::now);
+            self.client = Some(Connection { client, asked, numbers: BTreeMap::new() });
         }
         let Some(connection) = &mut self.client else { return Ok(()) };
+        if connection.asked.is_some_and(|asked| asked.elapsed() > ASK_AGAIN) {
+            connection.asked = Some(Instant::now());
+            // A failure shows when the answers are taken.
+            let _ = connection.client.send(Command::Hello);
+        }
         let replies = connection.client.try_replies();
         let closed = connection.client.is_closed();
         let mut messages = Vec::new();
         for reply in replies {
             if let Answer::Welcome { control, .. } = reply.answer {
                 messages.push(Msg::Connected(if control {
+                    connection.asked = None;
                     Control::Full
                 } else {
                     Control::ReadOnly("another UI drives this run".into())
@@ -190,5 +201,99 @@ impl Follower {
             None => "the worker cannot be reached".to_owned(),
         };
         self.tell(Msg::Answer { id: order.id, answer: Answer::Rejected { why } })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{BufRead, BufReader, Write},
+        sync::mpsc::sync_channel,
+    };
+
+    use super::*;
+    use crate::{
+        app::{Options, RunRef, State, action::Screen, run::Status},
+        config::Layers,
+        protocol::{Reply, Request},
+        run::{EventWriter, RunLock, sample, socket},
+    };
+
+    const DEADLINE: Duration = Duration::from_secs(20);
+
+    /// Feeds a state from a watch until it is as wanted.
+    fn until(messages: &Receiver<(u64, Msg)>, state: &mut State, wanted: impl Fn(&State) -> bool) {
+        let end = Instant::now() + DEADLINE;
+        while !wanted(state) {
+            let left = end.saturating_duration_since(Instant::now());
+            let (number, msg) = messages.recv_timeout(left).expect("in time");
+            assert_eq!(number, 7);
+            state.update(msg);
+        }
+    }
+
+    fn watching(run: &RunDir) -> State {
+        let mut state = State::new(Layers::new(), Options::default(), Screen::Train).unwrap();
+        state.update(Msg::Watching { run: RunRef { id: run.id().into(), ..RunRef::default() } });
+        state
+    }
+
+    #[test]
+    fn a_live_run_is_followed_commanded_and_its_death_is_noticed() {
+        let (_folder, run) = sample::run("watched");
+        let lock = RunLock::acquire(&run).unwrap();
+        let listener = socket::bind(&run).unwrap();
+        let worker = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut commands = Vec::new();
+            for line in BufReader::new(stream.try_clone().unwrap()).lines() {
+                let Ok(line) = line else { break };
+                let Request { id, command } = serde_json::from_str(&line).unwrap();
+                let answer = match command {
+                    Command::Hello => Answer::Welcome { control: true, paused: false, update: 2 },
+                    _ => Answer::Applied { at_update: 2 },
+                };
+                commands.push(command);
+                let line = serde_json::to_string(&Reply { id, answer }).unwrap() + "\n";
+                stream.write_all(line.as_bytes()).unwrap();
+                if commands.contains(&Command::Pause) {
+                    break;
+                }
+            }
+            commands
+        });
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        writer.append(&sample::update(1, 3.0)).unwrap();
+        let (sender, messages) = sync_channel(64);
+        let watch = Watch::start(run.clone(), false, 7, sender).unwrap();
+        let mut state = watching(&run);
+        until(&messages, &mut state, |state| state.run.done() == 1 && state.link.control == Control::Full);
+        writer.append(&sample::update(2, 2.5)).unwrap();
+        until(&messages, &mut state, |state| state.run.done() == 2);
+        for effect in state.update(Msg::Action(crate::app::action::Action::PauseResume)) {
+            if let crate::app::Effect::Send { id, command } = effect {
+                watch.send(id, command);
+            }
+        }
+        assert_eq!(state.link.pending.len(), 1);
+        until(&messages, &mut state, |state| state.link.pending.is_empty());
+        assert_eq!(worker.join().unwrap(), [Command::Hello, Command::Pause]);
+        drop(lock);
+        until(&messages, &mut state, |state| state.status() == Some(Status::Crashed));
+        until(&messages, &mut state, |state| !state.run.journal.is_empty());
+    }
+
+    #[test]
+    fn a_finished_run_is_read_to_its_end_and_no_command_goes_anywhere() {
+        let (_folder, run) = sample::run("over");
+        drop(RunLock::acquire(&run).unwrap());
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        (1..=500).for_each(|update| writer.append(&sample::update(update, 2.0)).unwrap());
+        let (sender, messages) = sync_channel(2);
+        let watch = Watch::start(run.clone(), true, 7, sender).unwrap();
+        let mut state = watching(&run);
+        until(&messages, &mut state, |state| state.link.gone && state.run.done() == 500);
+        watch.send(3, Command::Pause);
+        until(&messages, &mut state, |state| state.notice.as_ref().is_some_and(|notice| notice.error));
     }
 }

@@ -138,7 +138,11 @@ fn footer(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     }
     let mut spans = Vec::new();
     let mut used = 1;
+    let live = state.is_live();
     for (key, word) in keymap::hints(state.context()) {
+        if !live && matches!(word, "pause" | "checkpoint" | "stop") {
+            continue;
+        }
         let word = match word {
             "pause" if state.run.paused => "resume",
             other => other,

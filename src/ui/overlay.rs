@@ -52,16 +52,16 @@ fn question(
     let width = 54.min(area.width);
     let lines = format::wrap(text, usize::from(width.saturating_sub(4))).len() + choices.len() + 3;
     let inside = dialog(area, (width, lines as u16), heading, buffer, theme);
-    let mut row = paragraph(inside, 0, text, Role::Text, buffer, theme) + 1;
-    for (key, what) in choices {
+    let below = paragraph(inside, 0, text, Role::Text, buffer, theme) + 1;
+    for (row, (key, what)) in (below..).zip(choices) {
         let spans =
             vec![span(format!("{key:>6}"), Role::Key, theme), span(format!("  {what}"), Role::Text, theme)];
         write(inside, row, &Line::from(spans), buffer);
-        row += 1;
     }
 }
 
-fn help(scroll: usize, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+/// The lines of the help, read off the key table.
+fn help_lines(theme: &Theme) -> Vec<Line<'static>> {
     let contexts = [
         Context::Global,
         Context::Train,
@@ -99,6 +99,11 @@ fn help(scroll: usize, theme: &Theme, area: Rect, buffer: &mut Buffer) {
             span(what, Role::Text, theme),
         ]));
     }
+    lines
+}
+
+fn help(scroll: usize, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let lines = help_lines(theme);
     let size = (76, area.height.saturating_sub(2));
     let inside = dialog(area, size, "help", buffer, theme);
     let height = usize::from(inside.height);
@@ -147,5 +152,15 @@ fn palette(palette: &Palette, theme: &Theme, area: Rect, buffer: &mut Buffer) {
             let place = Rect { y: inside.y + row as u16 + 2, height: 1, ..inside };
             buffer.set_style(place, theme.style(Role::Selected));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scrolling_the_help_ends_where_it_ends() {
+        assert_eq!(help_lines(&Theme::default()).len(), crate::app::update::HELP_LINES);
     }
 }

@@ -125,10 +125,20 @@ fn measured(view: &RunView, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     if !load.is_empty() {
         line("GPU by NVML", load.join("  "), buffer);
     }
-    if let Some(percent) = host.cpu_percent {
-        line("CPU", format::percent(percent, 100.0), buffer);
-    }
     if let Some(note) = &host.gpu_note {
-        paragraph(area, row, &format!("GPU: {note}"), Role::Dim, buffer, theme);
+        let lines = format::wrap(note, usize::from(area.width)).len() as u16;
+        if row + lines < area.height {
+            row = paragraph(area, row, note, Role::Dim, buffer, theme);
+        } else {
+            // Little room: one line, and the whole sentence when the panel is zoomed.
+            let text = format::cut(note, usize::from(area.width));
+            write(area, row, &Line::from(span(text, Role::Dim, theme)), buffer);
+            row += 1;
+        }
+    }
+    if let Some(percent) = host.cpu_percent {
+        write(area, row, &Line::from(span("CPU", Role::Dim, theme)), buffer);
+        let value = format::percent(percent, 100.0);
+        write_right(area, row, &Line::from(span(value, Role::Text, theme)), buffer);
     }
 }

@@ -57,7 +57,7 @@ fn columns(room: usize, sort: Column) -> Vec<Column> {
         if chosen.contains(&column) {
             continue;
         }
-        if used + width(column) + 1 <= room {
+        if used + width(column) < room {
             used += width(column) + 1;
             chosen.push(column);
         }

@@ -191,7 +191,9 @@ pub fn schedule(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     }
     inside = frame(heading, focused, area, buffer, theme);
     let step = (total / SCHEDULE_POINTS).max(1);
-    let at = |update: u64| (update as f64, schedule::of(&header.config, total, update));
+    // A rate set by hand stays until it is given back to the schedule.
+    let rate = |update| view.rate_override.unwrap_or_else(|| schedule::of(&header.config, total, update));
+    let at = |update: u64| (update as f64, rate(update));
     let mut future: Vec<(f64, f64)> =
         (done.max(1)..=total).step_by(step as usize).chain([total]).map(at).collect();
     if done >= total {
