@@ -142,7 +142,7 @@ impl<M: TrainModel> Training for Trainer<M> {
         let loss = self.loss.take().map_or(f64::NAN, |loss| f64::from(loss.into_scalar::<f32>()));
         let grad_norm = clip::global_norm(&gradients);
         let skipped = !loss.is_finite() || !grad_norm.is_finite();
-        if let (false, Some(model)) = (skipped, self.model.take()) {
+        if !skipped && let Some(model) = self.model.take() {
             let scale = clip::coefficient(grad_norm, self.max_norm);
             let apply = driver::Apply { lr, scale, measure };
             let (model, ratios) = driver::apply(&mut *self.optimizer, model, gradients, apply);

@@ -3,8 +3,10 @@
 //! The traces were written by PyTorch, transformers and bitsandbytes; the folder is `tests/fixtures/golden`, or
 //! another one named by `GOLDEN_DIR`.
 
+mod accumulation;
 mod clip;
 mod optimizers;
+mod schedule;
 mod sizes;
 mod trace;
 
