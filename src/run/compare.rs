@@ -317,7 +317,7 @@ mod tests {
             writer.append(&sample::update(update, 3.0)).unwrap();
             writer.append(&sample::validation(update, 2.0)).unwrap();
         }
-        let verdict = compare(&[long.1.clone(), odd]).unwrap().verdict;
+        let verdict = compare(&[long.1, odd]).unwrap().verdict;
         assert_eq!(verdict.loss_source, "validation loss at update 20");
     }
 
