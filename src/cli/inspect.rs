@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use globset::GlobBuilder;
 use serde_json::json;
 
@@ -117,7 +117,14 @@ fn is_no_tensor(error: &anyhow::Error) -> bool {
 fn ask(run: &RunDir, wanted: &Wanted) -> anyhow::Result<StateReport> {
     let parameters = ledger::parameters(&run.config()?.model);
     let names = wanted.of(parameters.iter().map(|parameter| parameter.name.as_str()))?;
-    match Client::connect(run)?.ask(Command::Inspect { names }, PATIENCE)? {
+    let mut client = Client::connect(run).map_err(|error| match error {
+        // Its lock is held, so the run is live.
+        RunError::NotLive(run) => {
+            anyhow!("the worker of run {run} does not listen, it may still be starting")
+        }
+        other => other.into(),
+    })?;
+    match client.ask(Command::Inspect { names }, PATIENCE)? {
         Answer::State(report) => Ok(report),
         Answer::Rejected { why } => bail!("run {} does not show its state: {why}", run.id()),
         _ => bail!("run {} gave an answer that is none to `inspect`", run.id()),
@@ -186,6 +193,15 @@ fn page(source: &Source, report: &StateReport) -> String {
         for (index, (name, state)) in tensor.state.iter().enumerate() {
             // The parameter stands once, before its first state tensor.
             let head = if index == 0 { head.clone() } else { Default::default() };
+            if state.shape.is_empty() {
+                // A number has no statistics: it is what it is.
+                let value =
+                    state.stats.as_ref().map_or_else(dash, |stats| format!("= {}", scalar(stats.max)));
+                let state =
+                    [name.clone(), shape(&state.shape), state.dtype.clone(), bytes(state.bytes), value];
+                table.row(head.into_iter().chain(state));
+                continue;
+            }
             let stat =
                 |of: fn(&crate::protocol::TensorStats) -> String| state.stats.as_ref().map_or_else(dash, of);
             table.row(head.into_iter().chain([
@@ -211,6 +227,11 @@ fn page(source: &Source, report: &StateReport) -> String {
         count(elements),
         bytes(size)
     )
+}
+
+/// A number of the state: a count such as `step` without decimals.
+fn scalar(value: f64) -> String {
+    if value.fract() == 0.0 && (0.0..1e15).contains(&value) { count(value as u64) } else { number(value) }
 }
 
 #[cfg(test)]
@@ -243,6 +264,7 @@ mod tests {
             (Some(64), Some(256), Some(1))
         );
         assert_eq!(one["state_elements"], 64 + 64 + 2);
+        assert_eq!((scalar(1250.0), scalar(0.5)), ("1,250".into(), "0.5000".into()));
     }
 
     #[test]
@@ -259,7 +281,7 @@ mod tests {
     fn a_live_run_that_cannot_be_asked_is_read_from_its_checkpoint() {
         let (_folder, run) = sample::run("deaf");
         let _lock = RunLock::acquire(&run).unwrap();
-        assert!(of(&run, None).unwrap_err().to_string().contains("not live"));
+        assert!(of(&run, None).unwrap_err().to_string().contains("does not listen"));
         sample::checkpoint(&run, 4);
         assert_eq!(of(&run, None).unwrap()["source"], "checkpoint");
         let told = of(&run, Some("nothing*")).unwrap_err().to_string();

@@ -1,6 +1,6 @@
 //! Numbers in JSON: a number that is not finite is the string `"nan"`, `"inf"` or `"-inf"`.
 //!
-//! Use as `#[serde(with = "number")]`, or `number::optional` for an `Option<f64>`.
+//! Use as `#[serde(with = "number")]`, `number::optional` for an `Option<f64>`, or `number::list` for a `Vec<f64>`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
@@ -69,5 +69,44 @@ pub mod optional {
     /// Reads a number or `null`.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
         Option::<Written>::deserialize(deserializer)?.map(Written::read).transpose()
+    }
+}
+
+/// The same for lists.
+pub mod list {
+    use serde::ser::SerializeSeq;
+
+    use super::{Deserialize, Deserializer, Serializer, Written, word};
+
+    /// Writes the numbers in order.
+    pub fn serialize<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(values.len()))?;
+        for value in values {
+            match word(*value) {
+                Some(word) => list.serialize_element(word)?,
+                None => list.serialize_element(value)?,
+            }
+        }
+        list.end()
+    }
+
+    /// Reads the numbers in order.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
+        Vec::<Written>::deserialize(deserializer)?.into_iter().map(Written::read).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::protocol::Strip;
+
+    #[test]
+    fn values_that_are_not_finite_survive_a_line_of_json() {
+        let values = vec![1.5, f64::NAN, f64::NEG_INFINITY];
+        let strip = Strip { name: "exp_avg".into(), axis: "element".into(), length: 3, values };
+        let line = serde_json::to_string(&strip).unwrap();
+        assert!(line.contains(r#"[1.5,"nan","-inf"]"#), "{line}");
+        let read: Strip = serde_json::from_str(&line).unwrap();
+        assert!(read.values[1].is_nan() && read.values[2] == f64::NEG_INFINITY);
     }
 }

@@ -86,5 +86,6 @@ pub struct Strip {
     pub axis: String,
     /// Length of the axis before grouping.
     pub length: u64,
+    #[serde(with = "number::list")]
     pub values: Vec<f64>,
 }

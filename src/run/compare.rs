@@ -1,9 +1,11 @@
 //! Two or more runs side by side: what differs, and a verdict that says what it rests on.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{RunDir, RunError, summary::Standing, text, verdict};
+use super::{RunDir, RunError, record::ValidationPoint, summary::Standing, text, verdict};
 use crate::{
     config::fields::FIELDS,
     protocol::{SCHEMA, number},
@@ -169,22 +171,17 @@ fn losses(all: &[Standing], differences: &[Difference], figures: &mut [Figures])
     if let Some(difference) = differences.iter().find(|difference| text.contains(&&*difference.key)) {
         return format!("losses on different text do not compare ({} differs)", difference.key);
     }
-    let Some(tokens) = all.iter().map(|s| Some(s.record.validations.last()?.tokens)).min().flatten() else {
+    if all.iter().any(|standing| standing.record.validations.is_empty()) {
         return "no validation loss to compare".to_owned();
-    };
-    // The newest validation of each run that had seen no more than the shortest one has in the end.
-    let points: Option<Vec<_>> = all
-        .iter()
-        .map(|standing| standing.record.validations.iter().rev().find(|point| point.tokens <= tokens))
-        .collect();
-    let Some(points) = points else {
+    }
+    let Some(points) = at_equal_tokens(all).or_else(|| at_most_equal_tokens(all)) else {
         return "no validation loss at an equal number of tokens to compare".to_owned();
     };
     for (figures, point) in figures.iter_mut().zip(&points) {
         figures.loss = Some(point.loss);
         figures.loss_update = Some(point.update);
     }
-    let final_ones = all.iter().zip(&points).all(|(s, p)| s.record.validations.last() == Some(*p));
+    let final_ones = all.iter().zip(&points).all(|(s, p)| s.record.validations.last() == Some(p));
     let which = if final_ones { "final validation loss" } else { "validation loss" };
     let same = |value: &dyn Fn(usize) -> u64| (1..points.len()).all(|index| value(index) == value(0));
     let joined = |value: &dyn Fn(usize) -> u64| {
@@ -198,6 +195,26 @@ fn losses(all: &[Standing], differences: &[Difference], figures: &mut [Figures])
         }
         _ => format!("{which} at {} tokens", joined(&seen)),
     }
+}
+
+/// The newest validation of each run after a number of tokens at which every run was validated.
+fn at_equal_tokens(all: &[Standing]) -> Option<Vec<ValidationPoint>> {
+    let by_tokens = |standing: &Standing| -> BTreeMap<u64, ValidationPoint> {
+        standing.record.validations.iter().map(|point| (point.tokens, *point)).collect()
+    };
+    let points: Vec<_> = all.iter().map(by_tokens).collect();
+    let (first, others) = points.split_first()?;
+    let shared = first.keys().rev().find(|tokens| others.iter().all(|other| other.contains_key(tokens)))?;
+    points.iter().map(|points| points.get(shared).copied()).collect()
+}
+
+/// The newest validation of each run that had seen no more tokens than the shortest one has in the end.
+fn at_most_equal_tokens(all: &[Standing]) -> Option<Vec<ValidationPoint>> {
+    let ends = all.iter().map(|standing| standing.record.validations.last().map(|point| point.tokens));
+    let most = ends.min().flatten()?;
+    all.iter()
+        .map(|standing| standing.record.validations.iter().rev().find(|point| point.tokens <= most).copied())
+        .collect()
 }
 
 fn caveats(all: &[Standing], figures: &[Figures]) -> Vec<String> {
@@ -293,6 +310,15 @@ mod tests {
         assert_eq!(verdict.loss_source, "validation loss at update 20");
         assert!((verdict.loss_difference.unwrap() + 0.1).abs() < 1e-12, "{verdict:?}");
         assert_eq!(verdict.memory_source, "~ledger", "neither has a reading");
+        // The last validation of this one is at update 25, which the other one passed unvalidated.
+        let (_folder, odd) = sample::run("odd");
+        let mut writer = EventWriter::create(&odd, &sample::header(&odd)).unwrap();
+        for update in [10, 20, 25] {
+            writer.append(&sample::update(update, 3.0)).unwrap();
+            writer.append(&sample::validation(update, 2.0)).unwrap();
+        }
+        let verdict = compare(&[long.1, odd]).unwrap().verdict;
+        assert_eq!(verdict.loss_source, "validation loss at update 20");
     }
 
     #[test]

@@ -145,7 +145,7 @@ pub fn configuration(summary: &Summary) -> Table {
             count(summary.ledger.parameter_tensors)
         )
     }]);
-    table.row(["optimizer".to_owned(), format!("{}, lr {}", optimizer.name, number(optimizer.lr()))]);
+    table.row(["optimizer".to_owned(), format!("{}, lr {:?}", optimizer.name, optimizer.lr())]);
     table.row([
         "optimizer state".to_owned(),
         format!(
@@ -176,7 +176,10 @@ fn machine(summary: &Summary) -> String {
     let mut table = Table::new(&["", ""]);
     table.row(["device".to_owned(), format!("{}, {} threads", summary.device, summary.threads)]);
     for (name, value) in &summary.hardware {
-        table.row([name, value]);
+        match (name.strip_suffix("_bytes"), value.parse()) {
+            (Some(name), Ok(size)) => table.row([name.to_owned(), bytes(size)]),
+            _ => table.row([name, value]),
+        }
     }
     let git = summary.git.as_ref().map(|git| format!(", revision {git}")).unwrap_or_default();
     table.row(["tui-train".to_owned(), summary.version.clone() + &git]);
