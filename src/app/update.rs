@@ -15,7 +15,7 @@ use super::{
 };
 
 /// Lines of the help.
-pub(crate) const HELP_LINES: usize = 86;
+pub(crate) const HELP_LINES: usize = 82;
 /// Most values of a strip that are asked for.
 const STRIP: usize = 256;
 

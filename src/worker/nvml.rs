@@ -1,6 +1,8 @@
 //! GPU readings through NVML, where there is a driver.
 
-use nvml_wrapper::{Device, Nvml, enum_wrappers::device::TemperatureSensor, enums::device::UsedGpuMemory};
+use nvml_wrapper::{
+    Device, Nvml, enum_wrappers::device::TemperatureSensor, enums::device::UsedGpuMemory, error::NvmlError,
+};
 
 use crate::protocol::Host;
 
