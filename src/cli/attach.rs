@@ -79,7 +79,8 @@ fn size(text: &str) -> Result<(u16, u16), String> {
 pub fn run(args: Args) -> anyhow::Result<i32> {
     let home = Home::from_env()?;
     let run = RunDir::resolve(&home, &args.run)?;
-    let mut launch = Launch::new(home, Start::Watch(run), layers()?);
+    let layers = layers_of(&run)?;
+    let mut launch = Launch::new(home, Start::Watch(run), layers);
     launch.readonly = args.readonly;
     launch.ascii = args.ascii;
     launch.mouse = !args.no_mouse;
@@ -104,7 +105,8 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
 /// There is no terminal to draw on.
 pub fn open(run: RunDir) -> anyhow::Result<i32> {
     terminal()?;
-    shell::run(Launch::new(Home::from_env()?, Start::Watch(run), layers()?))
+    let layers = layers_of(&run)?;
+    shell::run(Launch::new(Home::from_env()?, Start::Watch(run), layers))
 }
 
 /// Opens the Setup screen with the demo chosen.
@@ -119,6 +121,13 @@ pub fn setup() -> anyhow::Result<i32> {
 /// What the next run's draft starts from.
 fn layers() -> anyhow::Result<Layers> {
     Ok(Layers::new().with_environment(std::env::vars())?)
+}
+
+/// The draft after a run starts from what was set by hand for that run, so that one change is one difference.
+fn layers_of(run: &RunDir) -> anyhow::Result<Layers> {
+    let explicit = run.meta()?.explicit;
+    let text: String = explicit.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+    Ok(Layers::new().with_toml(&text, run.id())?)
 }
 
 fn terminal() -> anyhow::Result<()> {

@@ -75,6 +75,7 @@ pub(super) struct Engine<'a> {
     pub(super) waiting: Vec<Waiting>,
     since_event: Since,
     last_window_event: Instant,
+    last_validation: u64,
     last_checkpoint: Option<u64>,
 }
 
@@ -106,6 +107,7 @@ pub fn train(
         waiting: Vec::new(),
         since_event: Since { tokens: 0, busy: Duration::ZERO },
         last_window_event: now,
+        last_validation: 0,
         last_checkpoint: None,
     };
     let (reason, message) = engine.run(windows)?;
@@ -261,9 +263,10 @@ impl Engine<'_> {
 
     fn validate(&mut self) {
         let dataset = &self.around.dataset;
-        if dataset.validation_sequences() == 0 || self.done.updates == 0 {
+        if dataset.validation_sequences() == 0 || self.last_validation == self.done.updates {
             return;
         }
+        self.last_validation = self.done.updates;
         let size = self.around.config.train.micro_batch;
         let (loss, tokens) =
             self.training.evaluate(&mut dataset.validation_batches(size, VALIDATION_SEQUENCES));

@@ -2,12 +2,17 @@
 
 use std::{
     io::{Read, Write},
+    num::NonZeroU16,
     sync::{Arc, Mutex},
 };
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 use crate::support::{DEADLINE, SMALL, Sandbox, wait_for};
+
+fn cells(count: u16) -> NonZeroU16 {
+    NonZeroU16::new(count).unwrap()
+}
 
 pub(super) struct Terminal {
     child: Box<dyn Child + Send + Sync>,
@@ -41,7 +46,7 @@ impl Terminal {
         let child = pair.slave.spawn_command(command).unwrap();
         let mut output = pair.master.try_clone_reader().unwrap();
         let keys = pair.master.take_writer().unwrap();
-        let parser = Arc::new(Mutex::new(vt100::Parser::new(rows, cols, 0)));
+        let parser = Arc::new(Mutex::new(vt100::Parser::new(cells(rows), cells(cols), 0)));
         let raw = Arc::new(Mutex::new(Vec::new()));
         let (parser_in, raw_in) = (Arc::clone(&parser), Arc::clone(&raw));
         std::thread::spawn(move || {
@@ -81,7 +86,7 @@ impl Terminal {
     }
 
     pub(super) fn resize(&self, rows: u16, cols: u16) {
-        self.parser.lock().unwrap().screen_mut().set_size(rows, cols);
+        self.parser.lock().unwrap().set_size(cells(rows), cells(cols));
         self.master.resize(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
     }
 
