@@ -195,6 +195,8 @@ pub struct State {
     pub x_axis: XAxis,
     /// Lines the journal is scrolled back.
     pub journal_scroll: usize,
+    /// A run was started and is not watched yet.
+    pub starting: bool,
     /// Exit code to leave with once the run has ended.
     pub leaving: Option<i32>,
     /// Counts the changes that can be seen.
@@ -226,6 +228,7 @@ impl State {
             smoothing: 0,
             x_axis: XAxis::Update,
             journal_scroll: 0,
+            starting: false,
             leaving: None,
             revision: 0,
             now: 0.0,
@@ -325,7 +328,14 @@ impl State {
             },
             Msg::State { .. } | Msg::Detail { .. } => {}
             Msg::Done(text) => self.say(text, false),
-            Msg::Failed(text) => self.say(text, true),
+            Msg::Failed(text) => {
+                self.say(text, true);
+                if std::mem::take(&mut self.starting)
+                    && let Some(code) = self.leaving
+                {
+                    return vec![Effect::Quit { code }];
+                }
+            }
             Msg::Size { width, height } => self.size = (width, height),
         }
         Vec::new()

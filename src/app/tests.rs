@@ -106,6 +106,23 @@ fn enter_on_setup_starts_the_draft_once_it_is_valid() {
 }
 
 #[test]
+fn a_run_that_is_being_started_is_started_once_and_can_be_stopped() {
+    let mut state = idle();
+    assert_eq!(act(&mut state, Action::Start).len(), 1);
+    assert!(act(&mut state, Action::Start).is_empty(), "a second press starts nothing");
+    assert!(act(&mut state, Action::Interrupt).is_empty());
+    state.update(Msg::Watching { run: RunRef { id: "r".into(), ..RunRef::default() } });
+    state.update(Msg::Connected(Control::Full));
+    assert_eq!(sent(&state.update(Msg::Tick { now: 1.0 })), [Command::Stop]);
+
+    let mut state = idle();
+    act(&mut state, Action::Start);
+    act(&mut state, Action::Interrupt);
+    let effects = state.update(Msg::Failed("no room on the disk".into()));
+    assert_eq!(effects, [Effect::Quit { code: 130 }]);
+}
+
+#[test]
 fn starting_beside_a_live_run_asks_first() {
     let mut state = watching(Screen::Setup);
     assert!(act(&mut state, Action::Start).is_empty());

@@ -15,7 +15,7 @@ use super::{
 };
 
 /// Lines of the help.
-pub(crate) const HELP_LINES: usize = 86;
+pub(crate) const HELP_LINES: usize = 82;
 /// Most values of a strip that are asked for.
 const STRIP: usize = 256;
 
@@ -31,16 +31,16 @@ impl State {
                 }
             }
             Action::Palette => self.overlay = Overlay::Palette(Palette::default()),
-            Action::Quit if self.may_drive() => self.overlay = Overlay::Quit,
+            Action::Quit if self.may_drive() || self.starting => self.overlay = Overlay::Quit,
             Action::Quit | Action::Detach => return vec![Effect::Quit { code: 0 }],
             Action::Interrupt => return self.interrupt(),
             Action::StopAndLeave => {
                 self.overlay = Overlay::None;
-                if !self.may_drive() {
+                if !self.may_drive() && !self.starting {
                     return vec![Effect::Quit { code: 0 }];
                 }
                 self.leaving = Some(0);
-                return self.command(Command::Stop);
+                return if self.starting { Vec::new() } else { self.command(Command::Stop) };
             }
             Action::Back => self.back(),
             Action::FocusNext => self.focus.step(self.screen, true),
@@ -140,13 +140,14 @@ impl State {
         if self.leaving == Some(130) {
             return vec![Effect::Quit { code: 130 }];
         }
-        if !self.may_drive() {
+        if !self.may_drive() && !self.starting {
             return vec![Effect::Quit { code: 0 }];
         }
         self.leaving = Some(130);
         self.overlay = Overlay::None;
         self.say("stopping: the run saves a checkpoint; Ctrl+C again leaves at once", false);
-        if self.link.stopping { Vec::new() } else { self.command(Command::Stop) }
+        // A run that is just being started is stopped as soon as it is watched.
+        if self.link.stopping || self.starting { Vec::new() } else { self.command(Command::Stop) }
     }
 
     /// Sends a command to the worker if there is one that listens to this UI.
@@ -276,6 +277,10 @@ impl State {
             return Vec::new();
         }
         match self.form.start() {
+            Ok(_) if self.starting => {
+                self.say("a run is being started already", true);
+                Vec::new()
+            }
             Err(why) => {
                 self.say(format!("the draft cannot start: {why}"), true);
                 Vec::new()
@@ -287,6 +292,7 @@ impl State {
             Ok((resolved, name)) => {
                 self.form.last = Some((name.clone(), resolved.config.clone()));
                 self.say(format!("starting {name}"), false);
+                self.starting = true;
                 vec![Effect::Start { resolved: Box::new(resolved), name }]
             }
         }
@@ -413,7 +419,9 @@ impl State {
     pub(super) fn watch(&mut self, run: RunRef) {
         self.watching = Some(run);
         self.run = RunView::default();
-        (self.frozen, self.leaving, self.link) = (None, None, Link::default());
+        let started = std::mem::take(&mut self.starting);
+        self.leaving = self.leaving.filter(|_| started);
+        (self.frozen, self.link) = (None, Link::default());
         self.tensors.clear();
         self.notice = None;
         self.journal_scroll = 0;

@@ -5,6 +5,7 @@
 //! watch      a thread that follows one run's record and speaks to its worker
 //! load       a thread that reads lists, curves, checkpoints and comparisons
 //! session    the loop: drain, update, draw when something changed, wait for a key
+//! watchdog   ends the process when the loop cannot any more
 //! picture    one frame as text or SVG, without a terminal
 //! ```
 
@@ -13,6 +14,7 @@ pub mod picture;
 pub mod session;
 pub mod terminal;
 pub mod watch;
+pub mod watchdog;
 
 use crate::{
     app::{Msg, Options, RunRef, State, action::Screen},

@@ -20,6 +20,7 @@ use super::{
     reference,
     terminal::Guard,
     watch::Watch,
+    watchdog::Watchdog,
 };
 use crate::{
     app::{Effect, Msg, State, action::Action},
@@ -60,8 +61,10 @@ pub fn run(launch: Launch) -> anyhow::Result<i32> {
     if let Start::Watch(run) = launch.start {
         session.follow(run);
     }
+    let watchdog = Watchdog::start(Arc::clone(&signals.terminate), TERMINATED)?;
     let mut guard = Guard::take(launch.mouse)?;
-    let outcome = session.run(&mut guard, &signals);
+    let outcome = session.run(&mut guard, &signals, &watchdog);
+    watchdog.dismiss();
     drop(guard);
     session.farewell();
     outcome
@@ -102,11 +105,12 @@ struct Session {
 }
 
 impl Session {
-    fn run(&mut self, guard: &mut Guard, signals: &Signals) -> anyhow::Result<i32> {
+    fn run(&mut self, guard: &mut Guard, signals: &Signals, watchdog: &Watchdog) -> anyhow::Result<i32> {
         let mut drawn = None;
         let mut area = Rect::default();
         self.loader.ask(Job::Runs);
         loop {
+            watchdog.turn();
             self.drain();
             if signals.terminate.load(SeqCst) {
                 // The terminal may be gone; the run goes on without us.

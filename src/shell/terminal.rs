@@ -55,7 +55,7 @@ impl Drop for Guard {
 }
 
 /// Gives the terminal back, once. Errors are left alone: the terminal may be gone.
-fn restore() {
+pub fn restore() {
     if !TAKEN.swap(false, SeqCst) {
         return;
     }

@@ -8,7 +8,8 @@ use ratatui::{
 };
 
 const CELL_WIDTH: f64 = 8.4;
-const CELL_HEIGHT: f64 = 18.0;
+/// The height of a line of the fonts named below, so that borders meet.
+const CELL_HEIGHT: f64 = 16.4;
 const FONT_SIZE: f64 = 14.0;
 const MARGIN: f64 = 12.0;
 const BACKGROUND: &str = "#16181f";
@@ -33,7 +34,6 @@ pub fn picture(buffer: &Buffer) -> String {
             let mut text = String::new();
             while x < area.right() {
                 let cell = &buffer[(x, y)];
-                // Signs that fonts draw at other widths are placed one by one.
                 if (cell.fg, cell.bg, cell.modifier) != style {
                     break;
                 }
@@ -71,12 +71,21 @@ fn run(
     if text.trim().is_empty() {
         return;
     }
+    if text.chars().all(|sign| sign == '█') {
+        // A full block is a box in any font.
+        let width = f64::from(cells) * CELL_WIDTH;
+        let _ = writeln!(
+            svg,
+            "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{CELL_HEIGHT}\" fill=\"{ink}\"/>"
+        );
+        return;
+    }
     let weight = if modifier.contains(Modifier::BOLD) { " font-weight=\"bold\"" } else { "" };
     let faint = if modifier.contains(Modifier::DIM) { " opacity=\"0.6\"" } else { "" };
     // A place for every cell keeps the grid whatever the font's own widths are.
     let count = text.chars().count();
     let places: Vec<String> = (0..count).map(|at| format!("{:.1}", left + at as f64 * CELL_WIDTH)).collect();
-    let base = top + CELL_HEIGHT * 0.76;
+    let base = top + CELL_HEIGHT * 0.79;
     let _ = writeln!(
         svg,
         "<text x=\"{}\" y=\"{base:.1}\" fill=\"{ink}\"{weight}{faint}>{}</text>",

@@ -325,7 +325,7 @@ fn facts(state: &State, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Bu
     if let Some(memory) = state.options.host_memory {
         let fits = total < memory / 10 * 9;
         let (word, role) = if fits { ("fits", Role::Good) } else { ("too large", Role::Bad) };
-        facts.push((word, format!("~{} of {}", format::bytes(total), format::bytes(memory)), role));
+        facts.push((word, format!("~{}/{}", format::bytes(total), format::bytes(memory)), role));
     }
     for (name, value, role) in facts {
         let spans = vec![span(format!("{name:<16}"), Role::Dim, theme), span(value, role, theme)];
