@@ -37,6 +37,8 @@ pub struct Link {
     pub pending: VecDeque<Pending>,
     /// A stop was sent.
     pub stopping: bool,
+    /// Commands that came before the worker listened.
+    held: Vec<Command>,
     next_id: u64,
 }
 
@@ -56,6 +58,18 @@ impl Link {
             self.pending.push_back(Pending { id: self.next_id, text, queued: false });
         }
         self.next_id
+    }
+
+    /// Keeps a command until the worker listens; one of each is enough.
+    pub fn hold(&mut self, command: Command) {
+        if !self.held.contains(&command) {
+            self.held.push(command);
+        }
+    }
+
+    /// Takes what was kept, in order.
+    pub fn held(&mut self) -> Vec<Command> {
+        std::mem::take(&mut self.held)
     }
 
     /// Notes that the command is queued.

@@ -160,7 +160,11 @@ impl State {
             }
             _ if self.options.readonly => Some("read-only: started with --readonly".to_owned()),
             (Control::ReadOnly(why), _) => Some(format!("read-only: {why}")),
-            (Control::None, _) => Some("the worker cannot be reached yet: try again".to_owned()),
+            (Control::None, _) => {
+                let what = command.name().replace('_', " ");
+                self.link.hold(command.clone());
+                Some(format!("{what}: given as soon as the worker listens"))
+            }
             (Control::Full, _) => None,
         };
         if let Some(why) = why {
@@ -502,6 +506,11 @@ impl State {
             self.revision += 1;
         }
         let mut effects = Vec::new();
+        if self.link.control == Control::Full {
+            for command in self.link.held() {
+                effects.extend(self.command(command));
+            }
+        }
         let stop_waits = self.leaving.is_some() && self.link.control == Control::Full;
         if stop_waits && self.is_live() && !self.link.stopping {
             effects.extend(self.command(Command::Stop));

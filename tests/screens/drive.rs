@@ -18,7 +18,7 @@ fn a_person_drives_two_runs_and_compares_them() {
     terminal.wait_text("next run");
     terminal.wait_text("effective batch");
     terminal.press("\r");
-    terminal.wait("the first updates", |screen| update_of(screen).is_some_and(|update| update > 100));
+    terminal.wait("the first updates", |screen| update_of(screen).is_some_and(|update| update > 3));
 
     terminal.press("p");
     let paused = terminal.wait_text("paused");

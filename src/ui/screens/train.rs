@@ -102,10 +102,10 @@ fn figures(state: &State, view: &RunView, theme: &Theme, area: Rect, buffer: &mu
     write(area, 1, &Line::from(spans), buffer);
 }
 
-/// Micro-batches done of the update being made; nothing once the run has ended.
+/// Micro-batches done of the update being made; nothing without accumulation or once the run has ended.
 fn window(state: &State, view: &RunView) -> Option<(u64, u64)> {
     state.status().filter(|status| status.is_live())?;
-    let of = view.header.as_ref().map(|header| header.config.train.accumulate as u64)?;
+    let of = view.header.as_ref().map(|header| header.config.train.accumulate as u64).filter(|&of| of > 1)?;
     Some(view.window.map_or((0, of), |window| (window.micro_batches, window.of)))
 }
 
