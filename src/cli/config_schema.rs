@@ -7,7 +7,9 @@ use crate::config::fields::{FIELDS, Field, Kind};
 /// The schema, draft 2020-12.
 pub fn schema() -> Value {
     let mut root = object("a tui-train configuration");
-    root["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    if let Some(map) = root.as_object_mut() {
+        map.shift_insert(0, "$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
+    }
     for field in FIELDS {
         place(&mut root, field.key, property(field));
         // `optimizer.lr` is short for the chosen optimizer's key.

@@ -219,11 +219,12 @@ fn page(source: &Source, report: &StateReport) -> String {
     }
     let (elements, size) = totals(report);
     format!(
-        "{} at update {}, {from}\n\n{}\n{} parameters, {} state elements, {}\n",
+        "{} at update {}, {from}\n\n{}\n{} parameter{}, {} state elements, {}\n",
         report.optimizer,
         count(report.update),
         table.aligned(),
         count(report.tensors.len() as u64),
+        if report.tensors.len() == 1 { "" } else { "s" },
         count(elements),
         bytes(size)
     )
