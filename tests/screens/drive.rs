@@ -5,8 +5,11 @@ use crate::support::{Sandbox, wait_for};
 
 const ENDLESS: &str = "train.max_updates=1000000";
 
-/// The number behind `update ` on the Train screen.
+/// The number behind `update ` on the Train screen of a run that is being watched.
 fn update_of(screen: &str) -> Option<u64> {
+    if !screen.contains(" on flex") || !screen.contains("learning rate") {
+        return None;
+    }
     let digits = screen.split("update ").nth(1)?.trim_start();
     digits.split([' ', '/']).next()?.replace(',', "").parse().ok()
 }

@@ -91,9 +91,8 @@ impl Terminal {
     }
 
     /// Ends the process without a word, as a lost connection would.
-    pub(super) fn kill(mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    pub(super) fn kill(self) {
+        drop(self);
     }
 
     /// Waits for the end and returns the exit code; the terminal must have been given back.
@@ -108,5 +107,13 @@ impl Terminal {
         let raw = String::from_utf8_lossy(&self.raw.lock().unwrap()).into_owned();
         assert!(!raw.contains("panicked"), "no panic is printed");
         status.exit_code()
+    }
+}
+
+impl Drop for Terminal {
+    /// No program outlives its test.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
