@@ -66,7 +66,7 @@ fn named(code: &str) -> Vec<String> {
                     '}' => depth -= 1,
                     ',' if depth == 0 => first = true,
                     _ if depth == 0 && first && (letter.is_alphanumeric() || letter == '_') => {
-                        word.push(letter)
+                        word.push(letter);
                     }
                     _ if !word.is_empty() => {
                         names.push(std::mem::take(&mut word));

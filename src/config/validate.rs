@@ -47,7 +47,7 @@ fn heads(config: &Config) -> Result<(), ConfigError> {
             "model.hidden_size = {width} cannot be divided by model.num_attention_heads = {heads}: choose a multiple"
         )));
     }
-    if model.head_dim() % 2 != 0 {
+    if !model.head_dim().is_multiple_of(2) {
         return Err(ConfigError::Conflict(format!(
             "model.hidden_size / model.num_attention_heads = {} is odd: rotary embedding turns pairs, choose an even head width",
             model.head_dim()

@@ -30,7 +30,7 @@ impl Rotary {
     pub fn apply(&self, x_bthe: Tensor<4>) -> Tensor<4> {
         let [_, time, _, width] = x_bthe.dims();
         let half = width / 2;
-        let table = |table: &Tensor<2>| table.clone().slice([0..time]).reshape([1, time, 1, half]);
+        let table = |table: &Tensor<2>| table.clone().narrow(0, 0, time).reshape([1, time, 1, half]);
         let (cos, sin) = (table(&self.cos_te), table(&self.sin_te));
         let first = x_bthe.clone().narrow(3, 0, half);
         let second = x_bthe.narrow(3, half, half);

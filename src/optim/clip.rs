@@ -30,6 +30,6 @@ fn sums_of_squares(gradient: &Tensor<1>) -> Vec<Tensor<1>> {
     let squares = gradient.clone().cast(DType::F32).square();
     (0..count)
         .step_by(CHUNK)
-        .map(|start| squares.clone().slice([start..count.min(start + CHUNK)]).sum())
+        .map(|start| squares.clone().narrow(0, start, CHUNK.min(count - start)).sum())
         .collect()
 }

@@ -121,12 +121,19 @@ pub fn strips(entries: &[Entry], width: usize) -> Vec<Strip> {
 fn strip(name: &str, axis: &str, values: Tensor<1>, length: usize, width: usize) -> Strip {
     let group = length.div_ceil(width).max(1);
     let whole = length / group;
-    let mut parts =
-        vec![values.clone().slice([0..whole * group]).reshape([whole, group]).mean_dim(1).reshape([whole])];
-    if whole * group < length {
-        parts.push(values.slice([whole * group..length]).mean());
+    if group == 1 {
+        let values = read_all(values).into_iter().map(f64::from).collect();
+        return Strip { name: name.to_owned(), axis: axis.to_owned(), length: length as u64, values };
     }
-    let axis = if group == 1 { axis.to_owned() } else { format!("{axis}; {group} to a cell") };
+    // An average of signed values would hide them.
+    let values = values.abs();
+    let grouped = values.clone().narrow(0, 0, whole * group).reshape([whole, group]);
+    let mut parts = vec![grouped.mean_dim(1).reshape([whole])];
+    if whole * group < length {
+        parts.push(values.narrow(0, whole * group, length - whole * group).mean());
+    }
+    let of = if axis.contains("|x|") { "" } else { ", mean |x|" };
+    let axis = format!("{axis}{of}; {group} to a cell");
     let values = read_all(Tensor::cat(parts, 0)).into_iter().map(f64::from).collect();
     Strip { name: name.to_owned(), axis, length: length as u64, values }
 }

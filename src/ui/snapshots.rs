@@ -35,7 +35,7 @@ fn snapshot(name: &str, state: &State, theme: &Theme, (width, height): (u16, u16
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(|| {
-        insta::assert_snapshot!(format!("{name}_{width}x{height}"), drawn(state, theme, width, height))
+        insta::assert_snapshot!(format!("{name}_{width}x{height}"), drawn(state, theme, width, height));
     });
 }
 

@@ -54,9 +54,6 @@ pub fn write(run: &RunDir, training: &dyn Training, position: Position<'_>) -> i
         cursor: serde_json::to_value(position.cursor)?,
         steps,
     };
-    if folder.exists() {
-        std::fs::remove_dir_all(&folder)?;
-    }
     let mut bytes = 0;
     atomic::write_folder(&folder, |temporary: &Path| -> io::Result<()> {
         let files = [

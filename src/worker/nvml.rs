@@ -35,7 +35,7 @@ impl Gpu {
             Ok(nvml) => match nvml.device_by_index(0) {
                 Ok(device) => read_device(&device, host),
                 Err(error) => {
-                    host.gpu_note = Some(format!("no GPU readings: {}", one_line(&error.to_string())))
+                    host.gpu_note = Some(format!("no GPU readings: {}", one_line(&error.to_string())));
                 }
             },
         }

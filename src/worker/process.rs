@@ -73,7 +73,7 @@ pub fn main(path: &Path) -> anyhow::Result<i32> {
         Ok(Prepared { dataset, .. }) => {
             let around = Surroundings {
                 run: run.clone(),
-                config: config.clone(),
+                config,
                 dataset,
                 total_updates: total,
                 events: events.clone(),

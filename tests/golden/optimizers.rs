@@ -105,7 +105,8 @@ fn compare(at: &str, ours: &[f64], expected: &[f64], tolerance: impl Fn(f64) -> 
     }
     let off = ours.iter().zip(expected).position(|(&a, &b)| {
         let same = a == b || (a.is_nan() && b.is_nan());
-        !same && !((a - b).abs() <= tolerance(b))
+        let close = (a - b).abs() <= tolerance(b);
+        !same && !close
     })?;
     Some(format!("{at}[{off}]: {:e}, expected {:e}", ours[off], expected[off]))
 }

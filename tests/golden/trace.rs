@@ -6,14 +6,14 @@ use tui_train::config::{
 };
 
 /// What a trace asks for.
-pub enum Plan {
+pub(super) enum Plan {
     Run(OptimizerConfig),
     /// Not run, and why.
     Skip(String),
 }
 
 /// The optimizer of a trace in our configuration, with its learning rate (0 when the trace has none).
-pub fn plan(trace: &Value) -> Plan {
+pub(super) fn plan(trace: &Value) -> Plan {
     let name = trace["optimizer"].as_str().unwrap_or_default();
     let config = &trace["config"];
     let bf16 = trace["dtype"] == "bfloat16";
