@@ -8,6 +8,7 @@ pub mod focus;
 pub mod form;
 pub mod input;
 pub mod link;
+mod messages;
 pub mod palette;
 #[cfg(test)]
 pub(crate) mod recorded;

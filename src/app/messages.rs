@@ -1,0 +1,246 @@
+//! What each message does: typed text, clicks, events, answers, the worker's life, the passing of time.
+
+use super::{
+    ASK_SECONDS, Effect, LIST_SECONDS, RunRef, State,
+    action::Screen,
+    focus::{Overlay, Panel},
+    input::{Input, TextLine},
+    link::{Control, Link},
+    palette::Request,
+    run::{RunView, Status},
+};
+use crate::protocol::{Answer, Command, Event, StateDetail};
+
+/// Most values of a strip that are asked for.
+const STRIP: usize = 256;
+
+impl State {
+    pub(super) fn input(&mut self, input: Input) {
+        if let Overlay::Palette(palette) = &mut self.overlay {
+            palette.line.input(input);
+            (palette.selected, palette.error) = (0, None);
+        } else if let Some(line) = &mut self.form.editing {
+            line.input(input);
+            self.form.error = None;
+        } else if self.tensors.filtering {
+            self.tensors.filter.input(input);
+            self.tensors.selected = 0;
+        }
+    }
+
+    pub(super) fn submit(&mut self, next: bool) -> Vec<Effect> {
+        if let Overlay::Palette(palette) = &self.overlay {
+            let request = palette.submit();
+            return match request {
+                Ok(request) => {
+                    self.overlay = Overlay::None;
+                    self.requested(request)
+                }
+                Err(why) => {
+                    if let Overlay::Palette(palette) = &mut self.overlay {
+                        palette.error = Some(why);
+                    }
+                    Vec::new()
+                }
+            };
+        }
+        if self.form.editing.is_some() {
+            if self.form.submit() && next {
+                self.form.step(1);
+            }
+        } else {
+            self.tensors.filtering = false;
+        }
+        Vec::new()
+    }
+
+    pub(super) fn cancel(&mut self) {
+        if matches!(self.overlay, Overlay::Palette(_)) {
+            self.overlay = Overlay::None;
+        } else if self.form.editing.is_some() {
+            self.form.cancel();
+        } else {
+            self.tensors.filtering = false;
+            self.tensors.filter = TextLine::default();
+        }
+    }
+
+    fn requested(&mut self, request: Request) -> Vec<Effect> {
+        match request {
+            Request::Do(action) => return self.act(action),
+            Request::Set { key, value } => {
+                self.screen = Screen::Setup;
+                if let Err(why) = self.form.assign(&key, &value) {
+                    self.say(why, true);
+                }
+            }
+            Request::Name(name) => {
+                self.say(format!("the next run is called {name}"), false);
+                self.form.name = Some(name);
+            }
+            Request::Watch(run) => {
+                self.show(Screen::Train);
+                return vec![Effect::Watch { run }];
+            }
+            Request::Export(format) => match &self.watching {
+                Some(run) => return vec![Effect::Export { run: run.id.clone(), format }],
+                None => self.say("no run is open: there is nothing to export", true),
+            },
+        }
+        Vec::new()
+    }
+
+    pub(super) fn click(&mut self, panel: Panel, row: Option<usize>) {
+        if self.overlay != Overlay::None {
+            return;
+        }
+        if self.form.editing.is_some() {
+            self.form.cancel();
+        }
+        self.focus.set(self.screen, panel);
+        match (panel, row) {
+            (Panel::Tensors, Some(row)) if self.tensors.opened.is_none() => self.tensors.selected = row,
+            (Panel::Form, Some(row)) => self.form.focus_row(row),
+            (Panel::List, Some(row)) => self.runs.selected = row.min(self.runs.rows.len().saturating_sub(1)),
+            _ => {}
+        }
+    }
+
+    pub(super) fn watch(&mut self, run: RunRef) {
+        self.watching = Some(run);
+        self.run = RunView::default();
+        let started = std::mem::take(&mut self.starting);
+        self.leaving = self.leaving.filter(|_| started);
+        (self.frozen, self.link) = (None, Link::default());
+        self.tensors.clear();
+        self.notice = None;
+        self.journal_scroll = 0;
+        self.screen = Screen::Train;
+        self.focus.zoomed = false;
+    }
+
+    pub(super) fn events(&mut self, events: &[Event]) -> Vec<Effect> {
+        for event in events {
+            self.run.apply(event);
+            match event {
+                Event::State(report) => self.tensors.merge(report.clone(), "log"),
+                Event::Header(header) => {
+                    self.form.last = Some((header.name.clone(), header.config.clone()));
+                }
+                Event::Resumed { .. } => self.tensors.clear(),
+                _ => {}
+            }
+        }
+        self.leave_if_over()
+    }
+
+    pub(super) fn alive(&mut self, alive: bool) -> Vec<Effect> {
+        self.link.gone = !alive;
+        if !alive {
+            self.link.control = Control::None;
+            self.link.pending.clear();
+        }
+        self.leave_if_over()
+    }
+
+    fn leave_if_over(&self) -> Vec<Effect> {
+        let over = matches!(self.status(), Some(Status::Ended(_) | Status::Crashed));
+        match self.leaving {
+            // The worker removes its lock and socket after its last line: wait until it is gone.
+            Some(code) if over && self.link.gone => vec![Effect::Quit { code }],
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn connected(&mut self, control: Control) {
+        if let Control::ReadOnly(why) = &control
+            && control != self.link.control
+        {
+            self.say(format!("read-only: {why}"), false);
+        }
+        self.link.control = control;
+    }
+
+    pub(super) fn answered(&mut self, id: u64, answer: Answer) {
+        match answer {
+            Answer::Queued => self.link.queued(id),
+            Answer::Applied { .. } => {
+                self.link.answered(id);
+            }
+            Answer::Rejected { why } => {
+                let what = self.link.answered(id).map_or_else(String::new, |sent| format!("{}: ", sent.text));
+                self.say(format!("{what}{why}"), true);
+            }
+            Answer::Welcome { paused, .. } => self.run.paused = paused,
+            Answer::State(report) => self.tensors.merge(report, "live"),
+            Answer::Opened(detail) => self.opened(detail),
+        }
+    }
+
+    pub(super) fn opened(&mut self, detail: Box<StateDetail>) {
+        if let Some(opened) = &mut self.tensors.opened
+            && opened.tensor == detail.tensor.name
+        {
+            opened.detail = Some(detail);
+        }
+    }
+
+    pub(super) fn tick(&mut self, now: f64) -> Vec<Effect> {
+        self.now = now;
+        if self.notice.as_ref().is_some_and(|notice| notice.until < now) && self.leaving.is_none() {
+            self.notice = None;
+            self.revision += 1;
+        }
+        let mut effects = Vec::new();
+        if self.link.control == Control::Full {
+            for command in self.link.held() {
+                effects.extend(self.command(command));
+            }
+        }
+        let stop_waits = self.leaving.is_some() && self.link.control == Control::Full;
+        if stop_waits && self.is_live() && !self.link.stopping {
+            effects.extend(self.command(Command::Stop));
+        }
+        if self.screen == Screen::State && self.frozen.is_none() {
+            effects.extend(self.ask_state());
+        }
+        let listed = self.runs.asked.is_some_and(|asked| now - asked < LIST_SECONDS);
+        if self.screen == Screen::Runs && !listed {
+            self.runs.asked = Some(now);
+            effects.push(Effect::LoadRuns);
+        }
+        effects
+    }
+
+    /// Asks for what the State screen shows: at most twice a second, and only for the names in view.
+    pub(super) fn ask_state(&mut self) -> Vec<Effect> {
+        let Some(run) = self.watching.as_ref().map(|run| run.id.clone()) else { return Vec::new() };
+        let waits = self.tensors.asked.is_some_and(|asked| self.now - asked < ASK_SECONDS);
+        if waits {
+            return Vec::new();
+        }
+        if self.is_live() && self.link.control != Control::None {
+            self.tensors.asked = Some(self.now);
+            let command = match &self.tensors.opened {
+                Some(opened) => Command::Open { tensor: opened.tensor.clone(), width: STRIP },
+                None => Command::Inspect { names: self.tensors.in_view(usize::from(self.size.1)) },
+            };
+            return self.command(command);
+        }
+        if self.is_live() {
+            return Vec::new();
+        }
+        // A run that is not live does not change: what is here stays.
+        match &self.tensors.opened {
+            Some(opened) if opened.detail.is_none() && self.tensors.asked.is_none() => {
+                self.tensors.asked = Some(self.now);
+                vec![Effect::LoadDetail { run, tensor: opened.tensor.clone(), width: STRIP }]
+            }
+            None if self.tensors.source != "last checkpoint" && self.tensors.asked.is_none() => {
+                self.tensors.asked = Some(self.now);
+                vec![Effect::LoadState { run }]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
