@@ -62,6 +62,7 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
     config.schedule.warmup_updates = 0;
     let device = devices::open(&config.train.device)?;
     let mut windows = Windows::new(Dataset::open(&config)?, &config, Cursor::default())?;
+    allocator::reset_peak();
     let mut training = trainer::build(&config, &device.device);
     let (mut all, mut tokens) = (Vec::new(), 0);
     for update in 1..=WARM_UP + updates {

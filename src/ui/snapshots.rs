@@ -1,7 +1,5 @@
 //! Every screen at three sizes, and every screen at any size.
 
-use std::time::{Duration, Instant};
-
 use ratatui::{Terminal, backend::TestBackend, buffer::Buffer, layout::Rect};
 
 use super::{Theme, hit, render, theme::Colours};
@@ -12,7 +10,6 @@ use crate::app::{
     input::TextLine,
     palette::Palette,
     recorded,
-    run::RunView,
     tensors::Opened,
 };
 
@@ -216,23 +213,4 @@ fn a_click_focuses_what_it_hits() {
     let Some(super::Hit::Panel { panel, row }) = hit(&state, area, 10, 4) else { panic!("no list") };
     state.update(Msg::Click { panel, row });
     assert_eq!(state.runs.selected, 1);
-}
-
-#[test]
-fn a_long_history_is_drawn_quickly() {
-    let mut state = recorded::watching(Screen::Train, "adamw");
-    let mut view = RunView::default();
-    recorded::long(100_000, recorded::config(&[]), 100_000).iter().for_each(|event| view.apply(event));
-    state.run = view;
-    let area = Rect::new(0, 0, 200, 60);
-    let mut best = Duration::MAX;
-    // The quickest of some, since other work on the machine is not what is tested.
-    for _ in 0..20 {
-        let mut buffer = Buffer::empty(area);
-        let start = Instant::now();
-        render(&state, &Theme::default(), area, &mut buffer);
-        best = best.min(start.elapsed());
-    }
-    // Unoptimised builds are slower: the bound here is generous, a cost that grows with the history is not.
-    assert!(best < Duration::from_millis(20), "{best:?}");
 }

@@ -23,7 +23,7 @@ pub fn picture(buffer: &Buffer) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.1} {height:.1}\" width=\"{width:.0}\" \
          height=\"{height:.0}\">\n<style>text{{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;\
-         font-size:{FONT_SIZE}px;white-space:pre}}</style>\n\
+         font-size:{FONT_SIZE}px}}</style>\n\
          <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{BACKGROUND}\"/>\n"
     );
     for y in area.top()..area.bottom() {
@@ -82,15 +82,17 @@ fn run(
     }
     let weight = if modifier.contains(Modifier::BOLD) { " font-weight=\"bold\"" } else { "" };
     let faint = if modifier.contains(Modifier::DIM) { " opacity=\"0.6\"" } else { "" };
-    // A place for every cell keeps the grid whatever the font's own widths are.
-    let count = text.chars().count();
-    let places: Vec<String> = (0..count).map(|at| format!("{:.1}", left + at as f64 * CELL_WIDTH)).collect();
+    // A place for every sign keeps the grid whatever the font's own widths are; blanks are left out, since readers
+    // of SVG do not agree on what becomes of several of them.
+    let signs = text.chars().enumerate().filter(|(_, sign)| !matches!(sign, ' ' | '\u{2800}'));
+    let (places, text): (Vec<String>, String) =
+        signs.map(|(at, sign)| (format!("{:.1}", left + at as f64 * CELL_WIDTH), sign)).unzip();
     let base = top + CELL_HEIGHT * 0.79;
     let _ = writeln!(
         svg,
         "<text x=\"{}\" y=\"{base:.1}\" fill=\"{ink}\"{weight}{faint}>{}</text>",
         places.join(" "),
-        escape(text)
+        escape(&text)
     );
 }
 
@@ -126,7 +128,7 @@ mod tests {
         buffer.set_string(0, 0, "a<b & c", Style::default().fg(Color::Rgb(1, 2, 3)));
         buffer.set_string(0, 1, "second", Style::default().add_modifier(Modifier::REVERSED));
         let svg = picture(&buffer);
-        assert!(svg.contains("a&lt;b &amp; c") && svg.contains("#010203"));
+        assert!(svg.contains("a&lt;b&amp;c") && svg.contains("#010203"));
         assert!(svg.contains(">second</text>") && svg.matches("<rect").count() == 2);
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
     }
