@@ -63,6 +63,7 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
     let device = devices::open(&config.train.device)?;
     let mut windows = Windows::new(Dataset::open(&config)?, &config, Cursor::default())?;
     allocator::reset_peak();
+    let baseline = allocator::live_bytes();
     let mut training = trainer::build(&config, &device.device);
     let (mut all, mut tokens) = (Vec::new(), 0);
     for update in 1..=WARM_UP + updates {
@@ -107,6 +108,7 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
         "peak_bytes": {
             "host_rss": telemetry::resident_peak(),
             "allocator": allocator::peak_bytes(),
+            "before_training": baseline,
         },
         "ledger_bytes_estimated": crate::ledger::ledger(&config).total_bytes_estimated,
     }))
@@ -129,7 +131,7 @@ fn as_text(report: &Value) -> String {
          tokens/s       {:.0}\n\
          ms an update   {:.1} median, {:.1} at the 95th percentile\n\
          by phase       data {:.1}, forward {:.1}, backward {:.1}, clip and optimizer {:.1}\n\
-         peak memory    {} in the allocator, {} resident; ledger ~{}\n",
+         peak memory    {} in the allocator, {} of it before training; {} resident; ledger ~{}\n",
         word("/model"),
         word("/optimizer"),
         word("/device"),
@@ -144,6 +146,7 @@ fn as_text(report: &Value) -> String {
         number("/ms_by_phase/backward"),
         number("/ms_by_phase/optimizer"),
         bytes("/peak_bytes/allocator"),
+        bytes("/peak_bytes/before_training"),
         bytes("/peak_bytes/host_rss"),
         bytes("/ledger_bytes_estimated"),
     )

@@ -60,6 +60,9 @@ pub struct Measured {
     /// By PyTorch's `compute_optimizer_size` convention: a number counts as one element of 4 bytes.
     pub state_elements: u64,
     pub state_bytes: u64,
+    /// Alive in the worker's allocator before the model was made: the text and the program itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_allocator_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -42,6 +42,7 @@ impl Finish {
                 parameter_bytes: ledger.parameter_bytes,
                 state_elements: ledger.state_elements,
                 state_bytes: ledger.state_bytes,
+                baseline_bytes: None,
                 peak_allocator_bytes: peaks.allocator,
                 peak_host_rss: peaks.host_rss,
                 peak_gpu_device_bytes: peaks.gpu_device,

@@ -68,6 +68,7 @@ pub fn main(path: &Path) -> anyhow::Result<i32> {
     let telemetry = Telemetry::start(gpu, Arc::clone(&status), started, events.clone())?;
 
     allocator::reset_peak();
+    let baseline = allocator::live_bytes();
     let (ending, measured) = match prepared {
         Err(message) => (failed(message), Measured::default()),
         Ok(Prepared { dataset, .. }) => {
@@ -95,7 +96,7 @@ pub fn main(path: &Path) -> anyhow::Result<i32> {
         tokens,
         wall_seconds: started.elapsed().as_secs_f64(),
         tokens_per_second: (!busy.is_zero()).then(|| tokens as f64 / busy.as_secs_f64()),
-        measured: with_peaks(measured, record.totals.peaks),
+        measured: with_peaks(measured, record.totals.peaks, baseline),
     };
     let summary = summary::build(&record, finish).context("the record has no header")?;
     let json = serde_json::to_vec_pretty(&summary)?;
@@ -195,9 +196,10 @@ fn measured(training: &dyn Training) -> Measured {
 }
 
 /// The peaks that telemetry saw; the allocator's own is exact.
-fn with_peaks(measured: Measured, peaks: Peaks) -> Measured {
+fn with_peaks(measured: Measured, peaks: Peaks, baseline: u64) -> Measured {
     let peak = allocator::peak_bytes();
     Measured {
+        baseline_bytes: (peak > 0).then_some(baseline),
         peak_allocator_bytes: (peak > 0).then_some(peak),
         peak_host_rss: telemetry::resident_peak().or(peaks.host_rss),
         peak_gpu_device_bytes: peaks.gpu_device,

@@ -105,12 +105,16 @@ pub fn memory(summary: &Summary) -> Table {
     }
     row("optimizer state", Some((ledger.state_bytes, true)), Some(measured.state_bytes), "tensors");
     row("activations", Some((ledger.activation_bytes_estimated, false)), None, "");
+    let baseline = measured.baseline_bytes.unwrap_or_default();
     row(
-        "peak",
+        "peak of training",
         Some((ledger.total_bytes_estimated, false)),
-        measured.peak_allocator_bytes,
+        measured.peak_allocator_bytes.map(|peak| peak.saturating_sub(baseline)),
         "allocator of the worker",
     );
+    if measured.baseline_bytes.is_some() {
+        row("text and program", None, measured.baseline_bytes, "allocator before the model was made");
+    }
     for (name, found, source) in [
         ("peak, resident", measured.peak_host_rss, "operating system"),
         ("peak, GPU process", measured.peak_gpu_process_bytes, "NVML"),
