@@ -52,41 +52,33 @@ fn code(text: &str) -> String {
 
 /// Every word that follows `crate::`, with those of a braced list.
 fn named(code: &str) -> Vec<String> {
+    let word = |text: &str| -> String {
+        text.trim().chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect()
+    };
     let mut names = Vec::new();
-    for (at, _) in code.match_indices("crate::") {
-        let rest = &code[at + "crate::".len()..];
-        if let Some(list) = rest.strip_prefix('{') {
-            let mut depth = 0;
-            let mut word = String::new();
-            let mut first = true;
-            for letter in list.chars() {
-                match letter {
-                    '{' => depth += 1,
-                    '}' if depth == 0 => break,
-                    '}' => depth -= 1,
-                    ',' if depth == 0 => first = true,
-                    _ if depth == 0 && first && (letter.is_alphanumeric() || letter == '_') => {
-                        word.push(letter);
-                    }
-                    _ if !word.is_empty() => {
-                        names.push(std::mem::take(&mut word));
-                        first = false;
-                    }
-                    _ => {}
-                }
-                if letter == ',' && depth == 0 && !word.is_empty() {
-                    names.push(std::mem::take(&mut word));
-                }
-            }
-            if !word.is_empty() {
-                names.push(word);
-            }
-        } else {
-            names
-                .push(rest.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect());
+    for (at, prefix) in code.match_indices("crate::") {
+        let rest = &code[at + prefix.len()..];
+        match rest.strip_prefix('{') {
+            Some(list) => names.extend(outer(list).split(',').map(word).filter(|name| !name.is_empty())),
+            None => names.push(word(rest)),
         }
     }
     names
+}
+
+/// What stands before the brace that closes a list, without what braces inside it hold.
+fn outer(list: &str) -> String {
+    let (mut depth, mut text) = (0, String::new());
+    for letter in list.chars() {
+        match letter {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            _ if depth == 0 => text.push(letter),
+            _ => {}
+        }
+    }
+    text
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Config, ConfigError, OptimizerName, Tokenizer};
+use super::{Config, ConfigError, OptimizerName, ScheduleName, Tokenizer};
 
 /// Checks combinations of keys and returns what is worth saying about them.
 ///
@@ -20,7 +20,21 @@ pub fn check(config: &Config, explicit: &BTreeMap<String, String>) -> Result<Vec
             config.train.device
         )));
     }
+    decay(config)?;
     optimizer(config, explicit)
+}
+
+/// A decay that ends above the base rate would rise.
+fn decay(config: &Config) -> Result<(), ConfigError> {
+    let (least, base) = (config.schedule.min_lr, config.optimizer.lr());
+    let decays = config.schedule.name != ScheduleName::Constant && !relative_step(config);
+    if decays && least > base {
+        return Err(ConfigError::Conflict(format!(
+            "schedule.min_lr = {least} is above optimizer.{}.lr = {base}: the rate would rise, lower min_lr",
+            config.optimizer.name
+        )));
+    }
+    Ok(())
 }
 
 /// The warm-up must end before the run does; also called once the length of an `epochs` run is known.

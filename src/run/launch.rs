@@ -24,7 +24,7 @@ const LOG_LINES: usize = 3;
 /// # Errors
 /// The folder cannot be written, the process cannot be started, or it ends before it holds the lock.
 pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<RunDir> {
-    let run = RunDir::create(home, name, resolved)?;
+    let run = RunDir::create(home, name, &with_whole_path(resolved)?)?;
     let mut child = spawn(&run)?;
     let until = Instant::now() + START;
     while !lock::is_live(&run) {
@@ -48,6 +48,19 @@ pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<Run
     }
     reap(child);
     Ok(run)
+}
+
+/// A relative path means another file in another folder: the record keeps the whole path.
+fn with_whole_path(resolved: &Resolved) -> anyhow::Result<Resolved> {
+    let mut resolved = resolved.clone();
+    if let Some(path) = &mut resolved.config.data.path {
+        let whole = std::path::absolute(&*path).context("the path of the present folder is unknown")?;
+        *path = whole.display().to_string();
+        if let Some(explicit) = resolved.explicit.get_mut("data.path") {
+            *explicit = toml::Value::String(path.clone()).to_string();
+        }
+    }
+    Ok(resolved)
 }
 
 fn spawn(run: &RunDir) -> anyhow::Result<Child> {

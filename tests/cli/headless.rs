@@ -18,11 +18,12 @@ fn trains_on_a_folder_of_text_and_can_be_looked_into() {
         sandbox.file(&format!("texts/{number}.txt"), text);
     }
     sandbox.file("texts/picture.png", b"\x89PNG");
-    let path = format!("data.path={}", sandbox.path("texts").display());
+    // Relative to the folder the command runs in.
+    let path = "data.path=texts";
     let events = sandbox.train(
         "folder",
         &[
-            &path,
+            path,
             "model.tie_word_embeddings=false",
             "train.max_updates=12",
             "train.accumulate=2",
@@ -36,6 +37,11 @@ fn trains_on_a_folder_of_text_and_can_be_looked_into() {
     assert_eq!((&header["type"], &header["schema"]), (&"header".into(), &1.into()));
     assert_eq!(header["device"], "flex");
     assert_eq!(header["data"]["documents"], 30);
+    assert_eq!(
+        header["config"]["data"]["path"],
+        sandbox.path("texts").to_str().unwrap(),
+        "the record keeps the whole path"
+    );
     assert!(!header["data"]["left_out"].as_object().unwrap().is_empty(), "the picture is counted");
 
     let updates = of_type(&events, "update");

@@ -145,7 +145,7 @@ fn only_one_worker_trains_a_run() {
 #[test]
 fn commands_are_obeyed_answered_and_recorded_and_a_pause_changes_nothing() {
     let sandbox = Sandbox::new();
-    let length = "train.max_updates=3000";
+    let length = "train.max_updates=800";
     let mut printer = start_with(&sandbox, "paused", length);
     let mut reader = BufReader::new(printer.stdout.take().unwrap());
     wait_for_update(&mut reader);
@@ -155,7 +155,7 @@ fn commands_are_obeyed_answered_and_recorded_and_a_pause_changes_nothing() {
 
     assert!(matches!(ask(Command::Step), Answer::Rejected { why } if why.contains("not paused")));
     let Answer::Applied { at_update: paused } = ask(Command::Pause) else { panic!("a pause is applied") };
-    assert!(paused < 3000, "paused in time");
+    assert!(paused < 800, "paused in time");
     assert!(matches!(ask(Command::Step), Answer::Applied { at_update } if at_update == paused + 1));
     assert!(matches!(ask(Command::StepMicroBatch), Answer::Applied { at_update } if at_update == paused + 2));
     assert!(matches!(ask(Command::Checkpoint), Answer::Applied { at_update } if at_update == paused + 2));
