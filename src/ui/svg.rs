@@ -12,6 +12,8 @@ const CELL_WIDTH: f64 = 8.4;
 const CELL_HEIGHT: f64 = 16.4;
 const FONT_SIZE: f64 = 14.0;
 const MARGIN: f64 = 12.0;
+/// Side of a braille dot.
+const DOT: f64 = 2.4;
 const BACKGROUND: &str = "#16181f";
 const FOREGROUND: &str = "#d8dae4";
 
@@ -82,18 +84,48 @@ fn run(
     }
     let weight = if modifier.contains(Modifier::BOLD) { " font-weight=\"bold\"" } else { "" };
     let faint = if modifier.contains(Modifier::DIM) { " opacity=\"0.6\"" } else { "" };
-    // A place for every sign keeps the grid whatever the font's own widths are; blanks are left out, since readers
-    // of SVG do not agree on what becomes of several of them.
-    let signs = text.chars().enumerate().filter(|(_, sign)| !matches!(sign, ' ' | '\u{2800}'));
-    let (places, text): (Vec<String>, String) =
-        signs.map(|(at, sign)| (format!("{:.1}", left + at as f64 * CELL_WIDTH), sign)).unzip();
+    let style = format!("fill=\"{ink}\"{weight}{faint}");
     let base = top + CELL_HEIGHT * 0.79;
-    let _ = writeln!(
-        svg,
-        "<text x=\"{}\" y=\"{base:.1}\" fill=\"{ink}\"{weight}{faint}>{}</text>",
-        places.join(" "),
-        escape(&text)
-    );
+    for (at, piece) in pieces(text) {
+        let left = left + at as f64 * CELL_WIDTH;
+        let _ = match dots(&piece, left, top) {
+            Some(path) => writeln!(svg, "<path d=\"{path}\" {style}/>"),
+            None => writeln!(svg, "<text x=\"{left:.1}\" y=\"{base:.1}\" {style}>{}</text>", escape(&piece)),
+        };
+    }
+}
+
+/// The text in pieces that have a place of their own, with the cell each begins at: ASCII words whole, every other sign
+/// alone, since fonts do not agree on its width. Blanks are left out, since readers do not agree on several of them.
+fn pieces(text: &str) -> Vec<(usize, String)> {
+    let mut pieces: Vec<(usize, String)> = Vec::new();
+    let mut joins = false;
+    for (at, sign) in text.chars().enumerate() {
+        match pieces.last_mut() {
+            Some((_, word)) if joins && sign.is_ascii_graphic() => word.push(sign),
+            _ if matches!(sign, ' ' | '\u{2800}') => {}
+            _ => pieces.push((at, sign.to_string())),
+        }
+        joins = sign.is_ascii_graphic();
+    }
+    pieces
+}
+
+/// The dots of a braille sign as squares: no font is needed to draw them where they belong.
+fn dots(sign: &str, left: f64, top: f64) -> Option<String> {
+    /// Column and row of each bit.
+    const PLACES: [(f64, f64); 8] =
+        [(0.0, 0.0), (0.0, 1.0), (0.0, 2.0), (1.0, 0.0), (1.0, 1.0), (1.0, 2.0), (0.0, 3.0), (1.0, 3.0)];
+    let code = sign.chars().next().map(u32::from).filter(|code| (0x2800..0x2900).contains(code))?;
+    let (width, height) = (CELL_WIDTH / 2.0, CELL_HEIGHT / 4.0);
+    let mut path = String::new();
+    for (bit, (column, row)) in PLACES.into_iter().enumerate() {
+        if code >> bit & 1 == 1 {
+            let (x, y) = (left + (column + 0.2) * width, top + (row + 0.2) * height);
+            let _ = write!(path, "M{x:.1} {y:.1}h{DOT}v{DOT}h-{DOT}z");
+        }
+    }
+    Some(path)
 }
 
 fn escape(text: &str) -> String {
@@ -128,8 +160,15 @@ mod tests {
         buffer.set_string(0, 0, "a<b & c", Style::default().fg(Color::Rgb(1, 2, 3)));
         buffer.set_string(0, 1, "second", Style::default().add_modifier(Modifier::REVERSED));
         let svg = picture(&buffer);
-        assert!(svg.contains("a&lt;b&amp;c") && svg.contains("#010203"));
+        assert!(svg.contains(">a&lt;b</text>") && svg.contains(">&amp;</text>") && svg.contains("#010203"));
         assert!(svg.contains(">second</text>") && svg.matches("<rect").count() == 2);
+        assert!(!svg.contains("<path"), "no braille yet");
+        buffer.set_string(0, 1, "⡀x", Style::default());
+        let drawn = picture(&buffer);
+        assert!(
+            drawn.matches("<path").count() == 1 && drawn.contains(">xcond</text>"),
+            "a dot needs no font"
+        );
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
     }
 }
