@@ -120,7 +120,7 @@ pub fn setup() -> anyhow::Result<i32> {
 
 /// What the next run's draft starts from.
 fn layers() -> anyhow::Result<Layers> {
-    Ok(Layers::new().with_environment(std::env::vars())?)
+    Ok(Layers::new().with_environment(super::settings::environment())?)
 }
 
 /// The draft after a run starts from what was set by hand for that run, so that one change is one difference.

@@ -13,8 +13,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::{INTERRUPTED, attach, output, settings::Settings};
 use crate::{
-    config::Resolved,
-    data::Dataset,
+    config::{Resolved, validate},
+    data::{Dataset, total_updates},
     protocol::{Command, Event, Reason, Update},
     run::{Client, Home, RunDir, export, launch, lock, tail::Tail, text},
 };
@@ -47,7 +47,9 @@ const LINE: Duration = Duration::from_secs(1);
 pub fn run(args: Args) -> anyhow::Result<i32> {
     let resolved = args.settings.resolve()?;
     // Whatever is wrong with the data is told before there is a run to show it in.
-    Dataset::open(&resolved.config)?;
+    let dataset = Dataset::open(&resolved.config)?;
+    validate::warmup(&resolved.config, total_updates(&resolved.config, &dataset))?;
+    drop(dataset);
     let home = Home::from_env()?;
     let name = args.name.clone().unwrap_or_else(|| default_name(&resolved));
     let headless = args.headless || args.json || !std::io::stdout().is_terminal();
@@ -80,7 +82,8 @@ fn interrupts() -> std::io::Result<Arc<AtomicUsize>> {
 fn follow(run: &RunDir, json: bool, presses: &AtomicUsize) -> anyhow::Result<i32> {
     let mut tail = Tail::open(run);
     let mut printer = Printer { json, last_line: None, total: 0 };
-    let mut told = false;
+    // Presses when the run was told to stop.
+    let mut told: Option<usize> = None;
     loop {
         let live = lock::is_live(run);
         for event in tail.poll()? {
@@ -88,7 +91,7 @@ fn follow(run: &RunDir, json: bool, presses: &AtomicUsize) -> anyhow::Result<i32
                 return Ok(0);
             }
             if let Event::RunEnded(ended) = &event {
-                let stopped_by_us = told && ended.reason == Reason::Stopped;
+                let stopped_by_us = told.is_some() && ended.reason == Reason::Stopped;
                 return Ok(if stopped_by_us { INTERRUPTED } else { ended.reason.exit_code() });
             }
         }
@@ -97,17 +100,20 @@ fn follow(run: &RunDir, json: bool, presses: &AtomicUsize) -> anyhow::Result<i32
             let last = log.lines().last().unwrap_or("its log is empty");
             anyhow::bail!("the worker of run {} died: {last} (see {})", run.id(), run.worker_log().display());
         }
-        match presses.load(SeqCst) {
-            0 => {}
-            1 if !told => {
-                told = true;
+        let pressed = presses.load(SeqCst);
+        if pressed > 0 && told.is_none() {
+            // The worker may not listen yet, or not any more: then the next look tries again, or sees the end.
+            if let Ok(mut client) = Client::connect(run)
+                && client.send(Command::Stop).is_ok()
+            {
+                told = Some(pressed);
                 output::message(
                     "stopping: the update is finished and a checkpoint written; Ctrl+C again to leave now",
                 );
-                Client::connect(run)?.send(Command::Stop)?;
             }
-            1 => {}
-            _ => return Ok(INTERRUPTED),
+        }
+        if told.is_some_and(|told| pressed > told) {
+            return Ok(INTERRUPTED);
         }
         std::thread::sleep(POLL);
     }

@@ -37,6 +37,12 @@ impl Settings {
             None => Layers::new(),
         };
         let device = self.device.as_ref().map(|device| format!("train.device={device}"));
-        layers.with_environment(std::env::vars())?.with_assignments(self.set.iter().chain(device.as_ref()))
+        layers.with_environment(environment())?.with_assignments(self.set.iter().chain(device.as_ref()))
     }
+}
+
+/// The variables that are text; others are none of ours.
+pub fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }

@@ -98,6 +98,17 @@ fn data(config: &Config) -> Result<(), ConfigError> {
 
 fn optimizer(config: &Config, explicit: &BTreeMap<String, String>) -> Result<Vec<String>, ConfigError> {
     let mut notes = Vec::new();
+    let eps = match config.optimizer.name {
+        OptimizerName::AdamW => config.optimizer.adamw.eps,
+        OptimizerName::Adafactor => config.optimizer.adafactor.eps[0],
+        OptimizerName::Sgd => f64::MAX,
+    };
+    if eps < f64::from(f32::MIN_POSITIVE) {
+        return Err(ConfigError::Conflict(format!(
+            "optimizer.{}.eps = {eps:e} is zero in f32: a row without gradient would become NaN, use at least 1.2e-38",
+            config.optimizer.name
+        )));
+    }
     let sgd = &config.optimizer.sgd;
     if config.optimizer.name == OptimizerName::Sgd
         && sgd.nesterov

@@ -29,8 +29,8 @@ pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<Run
     let until = Instant::now() + START;
     while !lock::is_live(&run) {
         if let Some(status) = child.try_wait().context("cannot look after the worker")? {
-            // A run so short that it is over already is no failure.
-            if status.success() {
+            // A run that is over already has said in its record how it went.
+            if status.success() || run.events().exists() {
                 return Ok(run);
             }
             let log = last::log_tail(&run.worker_log(), LOG_LINES).join("; ");

@@ -9,6 +9,7 @@ use super::{
     control::{Back, Incoming},
     engine::Engine,
 };
+use crate::config::validate;
 use crate::protocol::{Answer, Command, CommandRecord, Event, StateReport};
 
 /// How often a paused engine looks at the signals.
@@ -67,6 +68,7 @@ impl Engine<'_> {
             Command::Open { tensor, width } => back.answer(id, self.open(tensor, *width)),
             Command::Pause => {
                 self.mode = Mode::Paused;
+                self.reject_waiting("a pause came before it was done");
                 self.applied(id, &request.command, &back);
             }
             Command::Resume => {
@@ -74,6 +76,10 @@ impl Engine<'_> {
                 self.applied(id, &request.command, &back);
             }
             Command::LearningRate { value } => match value {
+                Some(_) if validate::relative_step(&self.around.config) => {
+                    let why = "relative_step: Adafactor sets its own rate".to_owned();
+                    self.rejected(id, &request.command, &back, why);
+                }
                 Some(value) if !(0.0..=1000.0).contains(value) => {
                     self.rejected(
                         id,
@@ -131,6 +137,17 @@ impl Engine<'_> {
                 Answer::Opened(Box::new(detail))
             }
             None => Answer::Rejected { why: format!("no parameter is named `{tensor}`") },
+        }
+    }
+
+    /// Answers the steps that will not be made; a stop still waits for its end.
+    pub(super) fn reject_waiting(&mut self, why: &str) {
+        let waiting = std::mem::take(&mut self.waiting);
+        let (stops, steps): (Vec<_>, Vec<_>) =
+            waiting.into_iter().partition(|waiting| waiting.command == Command::Stop);
+        self.waiting = stops;
+        for Waiting { id, command, back } in steps {
+            self.rejected(id, &command, &back, why.to_owned());
         }
     }
 

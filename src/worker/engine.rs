@@ -133,11 +133,11 @@ impl Engine<'_> {
                 );
                 return Ok((Reason::NotFinite, Some(message)));
             }
-            if self.stopping {
-                return Ok((Reason::Stopped, None));
-            }
             if self.done.updates >= self.around.total_updates {
                 return Ok((Reason::Finished, None));
+            }
+            if self.stopping {
+                return Ok((Reason::Stopped, None));
             }
         }
         Ok((
@@ -176,8 +176,8 @@ impl Engine<'_> {
         self.update(window, busy);
         if matches!(self.mode, Mode::OneUpdate | Mode::OneMicroBatch) {
             self.mode = Mode::Paused;
-            self.answer_waiting(|command| matches!(command, Command::Step | Command::StepMicroBatch));
         }
+        self.answer_waiting(|command| matches!(command, Command::Step | Command::StepMicroBatch));
         true
     }
 
@@ -258,6 +258,7 @@ impl Engine<'_> {
         if let Err(error) = self.checkpoint() {
             self.alert(Level::Error, format!("the last checkpoint could not be written: {error}"));
         }
+        self.reject_waiting("the run ended first");
         self.answer_waiting(|_| true);
     }
 

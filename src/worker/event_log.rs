@@ -38,9 +38,9 @@ impl EventLog {
             let mut outcome = Ok(());
             for event in queue {
                 record.apply(&event);
-                if outcome.is_ok() {
-                    outcome = writer.append(&event);
-                }
+                // A disk that was full for a moment costs the events of that moment, no more.
+                let appended = writer.append(&event);
+                outcome = outcome.and(appended);
             }
             (writer, record, outcome)
         })?;
@@ -52,15 +52,14 @@ impl EventLog {
         self.events.clone()
     }
 
-    /// Waits until everything sent has been written. Every other sender must be gone.
+    /// Waits until everything sent has been tried. Every other sender must be gone. Returns, beside the writer and the
+    /// fold of all events, the first write that failed.
     ///
     /// # Errors
-    /// The first write that failed.
-    pub fn finish(mut self) -> io::Result<(EventWriter, Record)> {
+    /// The thread panicked.
+    pub fn finish(mut self) -> io::Result<(EventWriter, Record, io::Result<()>)> {
         self.events = None;
         let thread = self.thread.take().ok_or_else(|| io::Error::other("the writer has already ended"))?;
-        let (writer, record, outcome) =
-            thread.join().map_err(|_| io::Error::other("the thread that writes events panicked"))?;
-        outcome.map(|()| (writer, record))
+        thread.join().map_err(|_| io::Error::other("the thread that writes events panicked"))
     }
 }

@@ -30,7 +30,7 @@ use crate::{
         dir::Meta,
         export,
         lock::RunLock,
-        record::Peaks,
+        record::{Peaks, Record},
         socket,
         summary::{self, Finish},
     },
@@ -56,6 +56,7 @@ pub fn main(path: &Path) -> anyhow::Result<i32> {
     }
     // Bound before anything slow, so that whoever started the run can always reach it.
     let listener = socket::bind(&run).context("the control socket cannot be made")?;
+    let _socket = Socket(&run);
     let status = Arc::new(Status::default());
     let requests = control::serve(listener, Arc::clone(&status))?;
 
@@ -69,8 +70,8 @@ pub fn main(path: &Path) -> anyhow::Result<i32> {
 
     allocator::reset_peak();
     let baseline = allocator::live_bytes();
-    let (ending, measured) = match prepared {
-        Err(message) => (failed(message), Measured::default()),
+    let ending = match prepared {
+        Err(message) => Over::failed(message),
         Ok(Prepared { dataset, .. }) => {
             let around = Surroundings {
                 run: run.clone(),
@@ -88,16 +89,8 @@ pub fn main(path: &Path) -> anyhow::Result<i32> {
     };
     drop(telemetry);
     drop(events);
-    let (mut writer, record) = log.finish().context("the record of the run could not be written")?;
-    let Done { updates, tokens, busy } = ending.done;
-    let finish = Finish {
-        reason: ending.reason,
-        updates,
-        tokens,
-        wall_seconds: started.elapsed().as_secs_f64(),
-        tokens_per_second: (!busy.is_zero()).then(|| tokens as f64 / busy.as_secs_f64()),
-        measured: with_peaks(measured, record.totals.peaks, baseline),
-    };
+    let (mut writer, record, written) = log.finish().context("the record of the run could not be written")?;
+    let finish = finish(&record, &ending, started.elapsed(), baseline);
     let summary = summary::build(&record, finish).context("the record has no header")?;
     let json = serde_json::to_vec_pretty(&summary)?;
     atomic::write_file(&run.summary_json(), &json)?;
@@ -105,7 +98,7 @@ pub fn main(path: &Path) -> anyhow::Result<i32> {
     let reason = ending.reason;
     writer.append(&Event::RunEnded(Box::new(RunEnded { reason, message: ending.message, summary })))?;
     writer.sync()?;
-    socket::remove(&run);
+    written.context("a part of the run's record could not be written")?;
     drop(lock);
     Ok(reason.exit_code())
 }
@@ -156,7 +149,7 @@ fn header(
         device: device.as_ref().map_or_else(|_| config.train.device.clone(), |device| device.name.clone()),
         threads: device.map_or(0, |device| device.threads),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        git: option_env!("TUI_TRAIN_GIT").map(str::to_owned),
+        git: option_env!("BUILD_GIT_REVISION").map(str::to_owned),
         hardware: telemetry::hardware(gpu),
         total_updates,
         data,
@@ -165,8 +158,40 @@ fn header(
     }
 }
 
+/// Removes the control socket whichever way the process ends.
+struct Socket<'a>(&'a RunDir);
+
+impl Drop for Socket<'_> {
+    fn drop(&mut self) {
+        socket::remove(self.0);
+    }
+}
+
+/// How the run ended, and what the engine could say about it; nothing when it failed half-way.
+struct Over {
+    reason: Reason,
+    message: Option<String>,
+    done: Option<(Done, Measured)>,
+}
+
+impl Over {
+    const fn failed(message: String) -> Self {
+        Self { reason: Reason::Failed, message: Some(message), done: None }
+    }
+
+    fn panicked(panic: &(dyn Any + Send)) -> Self {
+        let words = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("a panic without a message");
+        let reason = if words.contains("out of memory") { Reason::OutOfMemory } else { Reason::Failed };
+        Self { reason, message: Some(words.to_owned()), done: None }
+    }
+}
+
 /// Trains, and turns a panic into an ending: a library that fails by panicking must not lose the record.
-fn train(around: &Surroundings) -> (Ending, Measured) {
+fn train(around: &Surroundings) -> Over {
     let result = catch_unwind(AssertUnwindSafe(|| -> anyhow::Result<(Ending, Measured)> {
         let device = devices::open(&around.config.train.device)?;
         let mut training = trainer::build(&around.config, &device.device);
@@ -176,9 +201,11 @@ fn train(around: &Surroundings) -> (Ending, Measured) {
         Ok((ending, measured(&*training)))
     }));
     match result {
-        Ok(Ok(ended)) => ended,
-        Ok(Err(error)) => (failed(format!("{error:#}")), Measured::default()),
-        Err(panic) => (panicked(&*panic), Measured::default()),
+        Ok(Ok((Ending { reason, message, done }, measured))) => {
+            Over { reason, message, done: Some((done, measured)) }
+        }
+        Ok(Err(error)) => Over::failed(format!("{error:#}")),
+        Err(panic) => Over::panicked(&*panic),
     }
 }
 
@@ -195,6 +222,28 @@ fn measured(training: &dyn Training) -> Measured {
     }
 }
 
+/// What the summary says beside the record; of a run that failed half-way, what the record tells.
+fn finish(record: &Record, over: &Over, wall: Duration, baseline: u64) -> Finish {
+    let so_far = Finish::so_far(record);
+    let (counts, measured) = match &over.done {
+        Some((done, measured)) => {
+            let rate = (!done.busy.is_zero()).then(|| done.tokens as f64 / done.busy.as_secs_f64());
+            ((done.updates, done.tokens, rate), measured.clone())
+        }
+        None => ((so_far.updates, so_far.tokens, so_far.tokens_per_second), so_far.measured),
+    };
+    let (updates, tokens, tokens_per_second) = counts;
+    let measured = with_peaks(measured, record.totals.peaks, baseline);
+    Finish {
+        reason: over.reason,
+        updates,
+        tokens,
+        wall_seconds: wall.as_secs_f64(),
+        tokens_per_second,
+        measured,
+    }
+}
+
 /// The peaks that telemetry saw; the allocator's own is exact.
 fn with_peaks(measured: Measured, peaks: Peaks, baseline: u64) -> Measured {
     let peak = allocator::peak_bytes();
@@ -207,22 +256,4 @@ fn with_peaks(measured: Measured, peaks: Peaks, baseline: u64) -> Measured {
         peak_source: "the worker's allocator, the operating system, NVML once a second".to_owned(),
         ..measured
     }
-}
-
-const fn failed(message: String) -> Ending {
-    Ending {
-        reason: Reason::Failed,
-        message: Some(message),
-        done: Done { updates: 0, tokens: 0, busy: Duration::ZERO },
-    }
-}
-
-fn panicked(panic: &(dyn Any + Send)) -> Ending {
-    let words = panic
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("a panic without a message");
-    let reason = if words.contains("out of memory") { Reason::OutOfMemory } else { Reason::Failed };
-    Ending { reason, ..failed(words.to_owned()) }
 }

@@ -49,6 +49,11 @@ fn combinations_that_cannot_train() {
         &["optimizer.name=adafactor", "optimizer.relative_step=true", "optimizer.lr=0.1"],
         &["relative_step", "optimizer.adafactor.lr"],
     );
+    refused(&["optimizer.eps=0"], &["optimizer.adamw.eps", "f32"]);
+    refused(
+        &["train.epochs=1", "schedule.warmup_updates=1000000"],
+        &["schedule.warmup_updates", "not below"],
+    );
     refused(&["optimizer.lr=1e-5", "schedule.min_lr=1e-3"], &["schedule.min_lr", "optimizer.adamw.lr"]);
     refused(&["model.preset=llama-nona"], &["llama-nona", "llama-nano"]);
 }
