@@ -2,4 +2,5 @@
 
 mod drive;
 mod manners;
+mod replay;
 mod terminal;
