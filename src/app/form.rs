@@ -111,16 +111,18 @@ impl Form {
         fields::find(self.focused)
     }
 
+    /// Keys of the fields in [`Form::rows`].
+    fn keys(&self) -> Vec<&'static str> {
+        let fields = self.rows().into_iter().filter_map(|row| match row {
+            Row::Field(field) => Some(field.key),
+            Row::Section(_) => None,
+        });
+        fields.collect()
+    }
+
     /// Moves the focus by so many fields.
     pub fn step(&mut self, by: isize) {
-        let keys: Vec<&'static str> = self
-            .rows()
-            .into_iter()
-            .filter_map(|row| match row {
-                Row::Field(field) => Some(field.key),
-                Row::Section(_) => None,
-            })
-            .collect();
+        let keys = self.keys();
         let at = keys.iter().position(|key| *key == self.focused).unwrap_or(0);
         let last = keys.len().saturating_sub(1);
         if let Some(key) = keys.get(at.saturating_add_signed(by).min(last)) {
@@ -287,9 +289,7 @@ impl Form {
         if let Some(error) = &self.error {
             return Err(error.text.clone());
         }
-        let config = &self.resolved.config;
-        let preset = config.model.preset.as_deref().unwrap_or("run");
-        let name = self.name.clone().unwrap_or_else(|| format!("{preset}-{}", config.optimizer.name));
+        let name = self.name.clone().unwrap_or_else(|| self.resolved.config.run_name());
         Ok((self.resolved.clone(), name))
     }
 
@@ -341,14 +341,7 @@ mod tests {
     #[test]
     fn the_form_holds_every_field_of_the_chosen_optimizer_and_no_other() {
         let form = form();
-        let keys: Vec<_> = form
-            .rows()
-            .into_iter()
-            .filter_map(|row| match row {
-                Row::Field(field) => Some(field.key),
-                Row::Section(_) => None,
-            })
-            .collect();
+        let keys = form.keys();
         for field in FIELDS {
             let other =
                 field.key.starts_with("optimizer.adafactor.") || field.key.starts_with("optimizer.sgd.");

@@ -36,6 +36,7 @@ pub fn available() -> Vec<(&'static str, String)> {
     vec![("flex", format!("pure Rust on this machine's processor, {} threads", threads()))]
 }
 
-fn threads() -> usize {
+/// Threads that the processor runs at once.
+pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

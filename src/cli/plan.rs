@@ -32,10 +32,6 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     if args.json { output::json(&as_json(&config)) } else { output::text(&as_table(&config)) }
 }
 
-fn model_name(config: &Config) -> &str {
-    config.model.preset.as_deref().unwrap_or("llama")
-}
-
 fn as_json(config: &Config) -> serde_json::Value {
     let all = ledger::all(config);
     let model = ledger::ledger(config);
@@ -56,7 +52,7 @@ fn as_json(config: &Config) -> serde_json::Value {
         .collect();
     json!({
         "schema": SCHEMA,
-        "model": model_name(config),
+        "model": config.model.name(),
         "parameters": model.parameters,
         "tensors": model.parameter_tensors,
         "micro_batch": config.train.micro_batch,
@@ -71,7 +67,7 @@ fn as_table(config: &Config) -> String {
     let train = &config.train;
     let mut text = format!(
         "{}: {} parameters in {} tensors; {} x {} sequences of {} tokens an update\n\n",
-        model_name(config),
+        config.model.name(),
         count(ledger.parameters),
         ledger.parameter_tensors,
         train.micro_batch,

@@ -13,10 +13,10 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::{INTERRUPTED, attach, output, settings::Settings};
 use crate::{
-    config::{Resolved, validate},
+    config::validate,
     data::{Dataset, total_updates},
     protocol::{Command, Event, Reason, Update},
-    run::{Client, Home, RunDir, export, launch, lock, tail::Tail, text},
+    run::{Client, Home, RunDir, export, last, launch, lock, tail::Tail, text},
 };
 
 /// What to train, and how to watch it.
@@ -51,7 +51,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     validate::warmup(&resolved.config, total_updates(&resolved.config, &dataset))?;
     drop(dataset);
     let home = Home::from_env()?;
-    let name = args.name.clone().unwrap_or_else(|| default_name(&resolved));
+    let name = args.name.clone().unwrap_or_else(|| resolved.config.run_name());
     let headless = args.headless || args.json || !std::io::stdout().is_terminal();
     let presses = headless.then(interrupts).transpose()?;
     let run = launch::start(&home, &resolved, &name)?;
@@ -59,12 +59,6 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
         None => attach::open(run),
         Some(presses) => follow(&run, args.json, &presses),
     }
-}
-
-/// What a run is called when nobody names it: its model and optimizer.
-fn default_name(resolved: &Resolved) -> String {
-    let model = resolved.config.model.preset.as_deref().unwrap_or("llama");
-    format!("{model}-{}", resolved.config.optimizer.name)
 }
 
 /// Counts interrupts instead of dying of them.
@@ -96,8 +90,8 @@ fn follow(run: &RunDir, json: bool, presses: &AtomicUsize) -> anyhow::Result<i32
             }
         }
         if !live {
-            let log = std::fs::read_to_string(run.worker_log()).unwrap_or_default();
-            let last = log.lines().last().unwrap_or("its log is empty");
+            let last =
+                last::log_tail(&run.worker_log(), 1).pop().unwrap_or_else(|| "its log is empty".to_owned());
             anyhow::bail!("the worker of run {} died: {last} (see {})", run.id(), run.worker_log().display());
         }
         let pressed = presses.load(SeqCst);

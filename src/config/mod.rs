@@ -54,7 +54,19 @@ pub struct ModelConfig {
     pub rms_norm_eps: f64,
 }
 
+impl Config {
+    /// What a run is called when nobody names it: its model and its optimizer.
+    pub fn run_name(&self) -> String {
+        format!("{}-{}", self.model.name(), self.optimizer.name)
+    }
+}
+
 impl ModelConfig {
+    /// The preset's name; every resolved configuration starts from one.
+    pub fn name(&self) -> &str {
+        self.preset.as_deref().unwrap_or("llama")
+    }
+
     /// Width of one attention head: `hidden_size / num_attention_heads`.
     pub fn head_dim(&self) -> usize {
         self.hidden_size / self.num_attention_heads.max(1)

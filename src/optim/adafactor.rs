@@ -16,7 +16,7 @@
 use burn::tensor::{DType, Tensor};
 
 use super::{Entry, Optimizer, OptimizerState, StateError, Step, state::Taker};
-use crate::config::AdafactorConfig;
+use crate::config::{AdafactorConfig, schedule};
 
 /// The rule.
 #[derive(Debug, Clone)]
@@ -66,12 +66,8 @@ impl Adafactor {
         Self(config.clone())
     }
 
-    fn rate(&self, scheduled: f64, count: f64) -> f64 {
-        if !self.0.relative_step {
-            return scheduled;
-        }
-        let cap = if self.0.warmup_init { 1e-6 * count } else { 1e-2 };
-        f64::min(cap, 1.0 / count.sqrt())
+    fn rate(&self, scheduled: f64, count: u64) -> f64 {
+        if self.0.relative_step { schedule::relative_rate(self.0.warmup_init, count) } else { scheduled }
     }
 
     /// The gradient over the root of the second moment, and the moment after this update.
@@ -128,7 +124,7 @@ impl Optimizer for Adafactor {
             state.map_or((0, None, None), |state| (state.step, Some(state.second), state.exp_avg));
         let count = count + 1;
         let rms = root_mean_square(&param);
-        let rate = self.rate(step.lr, count as f64);
+        let rate = self.rate(step.lr, count);
         let scale = |tensor: Tensor<1>| {
             let scaled = tensor.mul_scalar(rate);
             if config.scale_parameter { scaled * rms.clone().clamp_min(config.eps[1]) } else { scaled }

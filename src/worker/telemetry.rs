@@ -16,7 +16,7 @@ use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
 use super::{control::Status, event_log::Events, nvml::Gpu};
 use crate::{
-    backend::allocator,
+    backend::{allocator, devices},
     protocol::{Event, Host},
 };
 
@@ -74,8 +74,11 @@ struct HostReader {
 
 impl HostReader {
     fn new() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { system: System::new().ok(), pid: Pid::from_u32(std::process::id()), cores: cores as f64 }
+        Self {
+            system: System::new().ok(),
+            pid: Pid::from_u32(std::process::id()),
+            cores: devices::threads() as f64,
+        }
     }
 
     fn read(&mut self) -> Host {
@@ -99,7 +102,7 @@ impl HostReader {
 pub fn hardware(gpu: &Gpu) -> BTreeMap<String, String> {
     let mut hardware = BTreeMap::new();
     let mut put = |key: &str, value: String| drop(hardware.insert(key.to_owned(), value));
-    put("cores", std::thread::available_parallelism().map_or(1, usize::from).to_string());
+    put("cores", devices::threads().to_string());
     put("system", System::long_os_version().unwrap_or_else(|_| std::env::consts::OS.to_owned()));
     if let Ok(mut system) = System::new() {
         system.refresh_memory();
