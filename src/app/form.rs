@@ -91,9 +91,8 @@ impl Form {
             let fields = FIELDS.iter().filter(|field| {
                 field.key != PRESET
                     && field.key.split('.').next() == Some(section)
-                    && (section != "optimizer"
-                        || field.key == "optimizer.name"
-                        || field.key.starts_with(&chosen))
+                    && fields::applies(field.key, self.resolved.config.model.arch)
+                    && (field.key.matches('.').count() == 1 || field.key.starts_with(&chosen))
             });
             rows.extend(fields.map(Row::Field));
         }
@@ -298,9 +297,7 @@ impl Form {
         let chosen = format!("optimizer.{}.", self.optimizer());
         self.last.as_ref().map_or_else(Vec::new, |(_, last)| {
             let all = self.resolved.config.differences(last);
-            let matters = |key: &str| {
-                key == "optimizer.name" || !key.starts_with("optimizer.") || key.starts_with(&chosen)
-            };
+            let matters = |key: &str| key.matches('.').count() == 1 || key.starts_with(&chosen);
             all.into_iter().filter(|(key, ..)| matters(key)).collect()
         })
     }

@@ -94,7 +94,13 @@ pub(crate) fn long(updates: u64, config: Config, total: u64) -> Vec<Event> {
         }
         if at % 50 == 0 {
             let loss = 1.2 + 4.3 * (-(at as f64) / 72.0).exp();
-            events.push(Event::Validation(Validation { update: at, time, loss, tokens: 4096 }));
+            events.push(Event::Validation(Validation {
+                update: at,
+                time,
+                loss,
+                tokens: 4096,
+                ..Default::default()
+            }));
             if at <= 600 {
                 events.push(Event::State(state_report(config.optimizer.name.as_str(), at)));
             }
@@ -178,6 +184,9 @@ pub(crate) fn ended(reason: Reason, updates: u64) -> Event {
             best_train_loss: Some(1.1),
             final_val_loss: Some(1.3),
             best_val_loss: Some(1.3),
+            eval_accuracy: None,
+            eval_f1: None,
+            eval_f1_macro: None,
             tokens_per_second: Some(10_000.0),
             ledger: header.ledger,
             measured: Measured::default(),
@@ -195,7 +204,7 @@ pub(crate) fn state_report(optimizer: &str, update: u64) -> StateReport {
         .into_iter()
         .enumerate()
         .map(|(at, parameter)| {
-            let state = ledger::state_of(&config.optimizer, &parameter.shape)
+            let state = ledger::state_of(&config.optimizer, &parameter)
                 .into_iter()
                 .map(|shape| {
                     let size = 1e-4 * (1.0 + noise(at as u64 * 31 + shape.name.len() as u64));
@@ -219,6 +228,7 @@ pub(crate) fn state_report(optimizer: &str, update: u64) -> StateReport {
                 })
                 .collect();
             TensorState {
+                figures: BTreeMap::new(),
                 name: parameter.name,
                 shape: parameter.shape,
                 step: update,
@@ -227,7 +237,7 @@ pub(crate) fn state_report(optimizer: &str, update: u64) -> StateReport {
             }
         })
         .collect();
-    StateReport { update, optimizer: optimizer.to_owned(), tensors }
+    StateReport { update, optimizer: optimizer.to_owned(), tensors, shared: BTreeMap::new() }
 }
 
 /// One parameter opened.
@@ -249,7 +259,7 @@ pub(crate) fn detail(optimizer: &str, name: &str) -> StateDetail {
             }
         })
         .collect();
-    StateDetail { update: 300, tensor, strips }
+    StateDetail { update: 300, tensor, strips, reconstructed: None }
 }
 
 /// Three runs.

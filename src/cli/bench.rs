@@ -64,15 +64,15 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
     let mut windows = Windows::new(Dataset::open(&config)?, &config, Cursor::default())?;
     allocator::reset_peak();
     let baseline = allocator::live_bytes();
-    let mut training = trainer::build(&config, &device.device);
+    let mut training = trainer::build(&config, &device.device)?;
     let (mut all, mut tokens) = (Vec::new(), 0);
     for update in 1..=WARM_UP + updates {
         let mut phases = Phases::default();
         let start = Instant::now();
         let Some(window) = windows.next_window() else { break };
         phases.data = start.elapsed();
-        for batch in &window.micro_batches {
-            let times = training.micro_batch(batch, window.target_tokens);
+        for (batch, pass) in window.passes(update) {
+            let times = training.micro_batch(batch, pass);
             phases.forward += times.forward;
             phases.backward += times.backward;
         }
@@ -80,7 +80,7 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
         training.update(schedule::of(&config, WARM_UP + updates, update), false);
         phases.optimizer = start.elapsed();
         if update > WARM_UP {
-            tokens += window.target_tokens;
+            tokens += window.tokens();
             all.push(phases);
         }
     }

@@ -77,6 +77,7 @@ fn kind(kind: &Kind) -> Map<String, Value> {
         Kind::Bool => json!({"type": "boolean"}),
         Kind::Choice(names) => json!({"enum": names}),
         Kind::Text => json!({"type": "string"}),
+        Kind::List => json!({"type": "array", "items": {"type": "string"}}),
         Kind::Pair { min, max } => {
             json!({"type": "array", "items": number(*min, *max), "minItems": 2, "maxItems": 2})
         }

@@ -3,6 +3,8 @@
 //! One row a key: what it holds, its default as a TOML literal, its unit and one line of help. The form,
 //! `config print`, the range checks and the names of environment variables are all read off this table.
 
+use super::Arch;
+
 /// What a key holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
@@ -18,6 +20,8 @@ pub enum Kind {
     Bool,
     Choice(&'static [&'static str]),
     Text,
+    /// Texts; written with commas in a flag or a form.
+    List,
     /// Two numbers, each in the range.
     Pair {
         min: f64,
@@ -55,6 +59,7 @@ impl Kind {
             Self::Bool => "true or false".to_owned(),
             Self::Choice(names) => format!("one of {}", names.join(", ")),
             Self::Text => "a text".to_owned(),
+            Self::List => "a list of texts, as [\"a\", \"b\"]".to_owned(),
             Self::Pair { min, max } => format!("two numbers from {min} to {max}, as [a, b]"),
         }
     }
@@ -68,6 +73,7 @@ impl Kind {
             Self::Bool => value.is_bool(),
             Self::Choice(names) => value.as_str().is_some_and(|v| names.contains(&v)),
             Self::Text => value.is_str(),
+            Self::List => value.as_array().is_some_and(|texts| texts.iter().all(toml::Value::is_str)),
             Self::Pair { min, max } => value.as_array().is_some_and(|pair| {
                 pair.len() == 2 && pair.iter().all(|v| number(v).is_some_and(|v| v >= *min && v <= *max))
             }),
@@ -96,7 +102,13 @@ const POSITIVE: Kind = Kind::Float { min: 0.0, max: f64::MAX };
 /// Every key, in the order in which it is printed.
 pub const FIELDS: &[Field] = &[
     field("model.preset", Kind::Text, "", "", "start from this preset; the other keys override it"),
-    field("model.arch", Kind::Choice(&["llama"]), "\"llama\"", "", "architecture"),
+    field(
+        "model.arch",
+        Kind::Choice(&["llama", "distilbert", "gpt2"]),
+        "\"llama\"",
+        "",
+        "architecture; gpt2 is for planning alone",
+    ),
     field("model.vocab_size", at_least(2), "256", "tokens", "rows of the embedding"),
     field("model.hidden_size", at_least(1), "64", "", "width of the residual stream"),
     field("model.intermediate_size", at_least(1), "192", "", "width of the feed-forward layer"),
@@ -124,15 +136,34 @@ pub const FIELDS: &[Field] = &[
         "base of the rotary frequencies",
     ),
     field("model.rms_norm_eps", POSITIVE, "1e-5", "", "added to the mean square before the root"),
+    field("model.max_position_embeddings", at_least(1), "512", "tokens", "the longest sequence"),
+    field("model.dropout", BELOW_ONE, "0.1", "", "share dropped after the embedding and each sublayer"),
+    field("model.attention_dropout", BELOW_ONE, "0.1", "", "share of attention dropped"),
+    field("model.seq_classif_dropout", BELOW_ONE, "0.2", "", "share dropped before the classifier"),
+    field("model.num_labels", at_least(2), "2", "classes", "classes to tell apart"),
+    field(
+        "model.weights",
+        Kind::Text,
+        "",
+        "",
+        "start from these weights: a .safetensors, .bin or .pt file, or a folder",
+    ),
     field(
         "data.source",
-        Kind::Choice(&["stories", "path"]),
+        Kind::Choice(&["stories", "sentence-pairs", "path"]),
         "\"stories\"",
         "",
-        "built-in stories, or data.path",
+        "built-in stories, built-in labelled pairs, or data.path",
     ),
-    field("data.path", Kind::Text, "", "", "a UTF-8 text file, or a folder of them"),
-    field("data.tokenizer", Kind::Choice(&["bytes"]), "\"bytes\"", "", "one token a byte"),
+    field(
+        "data.path",
+        Kind::Text,
+        "",
+        "",
+        "a UTF-8 text file or a folder of them; to classify: .csv, .tsv or .jsonl",
+    ),
+    field("data.columns", Kind::List, "[]", "", "to classify: one or two sentences, then the label"),
+    field("data.tokenizer", Kind::Text, "\"bytes\"", "", "bytes, or the path of a tokenizer.json"),
     field(
         "data.validation_fraction",
         Kind::Float { min: 0.0, max: 0.5 },
@@ -158,10 +189,17 @@ pub const FIELDS: &[Field] = &[
     field("train.max_skipped", at_least(0), "10", "updates", "non-finite updates in a row that end the run"),
     field(
         "optimizer.name",
-        Kind::Choice(&["adamw", "adafactor", "sgd"]),
+        Kind::Choice(&["adamw", "adamw8bit", "adafactor", "sgd", "lion", "muon"]),
         "\"adamw\"",
         "",
         "which optimizer trains",
+    ),
+    field(
+        "optimizer.no_decay",
+        Kind::List,
+        "[\"*norm*\", \"*.bias\"]",
+        "",
+        "names of parameters without weight decay; * stands for anything",
     ),
     field("optimizer.adamw.lr", RATE, "1e-3", "", "base learning rate"),
     field(
@@ -174,6 +212,31 @@ pub const FIELDS: &[Field] = &[
     field("optimizer.adamw.eps", POSITIVE, "1e-8", "", "added to the root of the second moment"),
     field("optimizer.adamw.weight_decay", POSITIVE, "1e-2", "", "decoupled decay"),
     field("optimizer.adamw.amsgrad", Kind::Bool, "false", "", "divide by the largest second moment seen"),
+    field("optimizer.adamw8bit.lr", RATE, "1e-3", "", "base learning rate"),
+    field(
+        "optimizer.adamw8bit.betas",
+        Kind::Pair { min: 0.0, max: 0.999_999_999 },
+        "[0.9, 0.999]",
+        "",
+        "decay of the two moments",
+    ),
+    field("optimizer.adamw8bit.eps", POSITIVE, "1e-8", "", "added to the root of the second moment"),
+    field("optimizer.adamw8bit.weight_decay", POSITIVE, "1e-2", "", "decoupled decay"),
+    field(
+        "optimizer.adamw8bit.min_8bit_size",
+        at_least(1),
+        "4096",
+        "elements",
+        "smaller tensors keep f32 state",
+    ),
+    field("optimizer.adamw8bit.blocksize", at_least(1), "256", "elements", "elements that share one scale"),
+    field(
+        "optimizer.adamw8bit.quantize_embeddings",
+        Kind::Bool,
+        "false",
+        "",
+        "8-bit state for embeddings, too",
+    ),
     field("optimizer.adafactor.lr", RATE, "1e-3", "", "base learning rate"),
     field(
         "optimizer.adafactor.eps",
@@ -224,6 +287,44 @@ pub const FIELDS: &[Field] = &[
     ),
     field("optimizer.sgd.weight_decay", POSITIVE, "0.0", "", "added to the gradient (L2)"),
     field("optimizer.sgd.nesterov", Kind::Bool, "false", "", "look ahead along the momentum"),
+    field("optimizer.lion.lr", RATE, "1e-4", "", "base learning rate"),
+    field(
+        "optimizer.lion.betas",
+        Kind::Pair { min: 0.0, max: 0.999_999_999 },
+        "[0.9, 0.99]",
+        "",
+        "weight of the average in the update; decay of the average",
+    ),
+    field("optimizer.lion.weight_decay", POSITIVE, "0.0", "", "decoupled decay"),
+    field("optimizer.muon.lr", RATE, "1e-3", "", "base learning rate of the matrices"),
+    field("optimizer.muon.weight_decay", POSITIVE, "0.1", "", "decoupled decay of the matrices"),
+    field("optimizer.muon.momentum", BELOW_ONE, "0.95", "", "decay of the averaged gradient"),
+    field("optimizer.muon.nesterov", Kind::Bool, "true", "", "look ahead along the momentum"),
+    field("optimizer.muon.eps", POSITIVE, "1e-7", "", "floor of the norm that is divided by"),
+    field(
+        "optimizer.muon.ns_steps",
+        Kind::Integer { min: 1, max: 99 },
+        "5",
+        "steps",
+        "Newton-Schulz iterations",
+    ),
+    field(
+        "optimizer.muon.adjust_lr_fn",
+        Kind::Choice(&["original", "match_rms_adamw"]),
+        "\"original\"",
+        "",
+        "the rate by the matrix's shape",
+    ),
+    field("optimizer.muon.adamw_lr", RATE, "1e-3", "", "base rate of embeddings, head and vectors"),
+    field(
+        "optimizer.muon.adamw_betas",
+        Kind::Pair { min: 0.0, max: 0.999_999_999 },
+        "[0.9, 0.999]",
+        "",
+        "decay of their two moments",
+    ),
+    field("optimizer.muon.adamw_eps", POSITIVE, "1e-8", "", "added to the root of their second moment"),
+    field("optimizer.muon.adamw_weight_decay", POSITIVE, "1e-2", "", "their decoupled decay"),
     field(
         "schedule.name",
         Kind::Choice(&["cosine", "linear", "constant"]),
@@ -246,6 +347,26 @@ pub const FIELDS: &[Field] = &[
     field("log.every_updates", at_least(1), "1", "updates", "between two update events"),
     field("log.state_every", at_least(0), "50", "updates", "between two state events; 0 = none"),
 ];
+
+/// The architectures that a key of `[model]` or `[data]` belongs to; `None` when it belongs to all.
+pub fn arches(key: &str) -> Option<&'static [Arch]> {
+    match key {
+        "model.num_key_value_heads" | "model.rope_theta" | "model.rms_norm_eps" => Some(&[Arch::Llama]),
+        "model.tie_word_embeddings" => Some(&[Arch::Llama]),
+        "model.max_position_embeddings" => Some(&[Arch::DistilBert, Arch::Gpt2]),
+        "model.dropout"
+        | "model.attention_dropout"
+        | "model.seq_classif_dropout"
+        | "model.num_labels"
+        | "data.columns" => Some(&[Arch::DistilBert]),
+        _ => None,
+    }
+}
+
+/// Whether a key has an effect on models of that architecture.
+pub fn applies(key: &str, arch: Arch) -> bool {
+    arches(key).is_none_or(|arches| arches.contains(&arch))
+}
 
 /// The field of that key.
 pub fn find(key: &str) -> Option<&'static Field> {

@@ -252,6 +252,14 @@ fn parse(key: &str, text: &str, origin: &str) -> Result<Value, ConfigError> {
     let bare = || Value::String(text.to_owned());
     let value = match kind {
         Some(Kind::Text | Kind::Choice(_)) => bare(),
+        Some(Kind::List) if !text.starts_with('[') => Value::Array(
+            text.split(',')
+                .map(str::trim)
+                .filter(|part| !part.is_empty())
+                .map(|part| Value::String(part.to_owned()))
+                .collect(),
+        ),
+        Some(Kind::List) => literal(text),
         _ => format!("v = {}", text.replace(['_'], ""))
             .parse::<toml::Table>()
             .ok()
@@ -313,7 +321,7 @@ impl Config {
         toml::to_string(self).map_err(|error| ConfigError::Conflict(error.to_string()))
     }
 
-    /// Full key and printed value of every setting, in the order of the field table.
+    /// Full key and printed value of every setting that this architecture has, in the order of the field table.
     pub fn entries(&self) -> Vec<(&'static str, String)> {
         let Ok(table) = toml::Table::try_from(self) else { return Vec::new() };
         let mut flat = Vec::new();
@@ -321,6 +329,7 @@ impl Config {
         let values: BTreeMap<String, Value> = flat.into_iter().collect();
         FIELDS
             .iter()
+            .filter(|field| fields::applies(field.key, self.model.arch))
             .filter_map(|field| {
                 let text = match values.get(field.key)? {
                     Value::String(text) => text.clone(),

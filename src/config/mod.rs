@@ -29,14 +29,46 @@ pub struct Config {
     pub log: LogConfig,
 }
 
-/// Model architectures this build can train.
+/// Model architectures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arch {
+    /// A causal language model.
     Llama,
+    /// An encoder that classifies one or two sentences.
+    DistilBert,
+    /// For `plan` alone: its memory is counted, it cannot be trained.
+    Gpt2,
 }
 
-/// `[model]`: the names are those of Hugging Face's `LlamaConfig`.
+impl Arch {
+    /// What the model learns from.
+    pub const fn task(self) -> Task {
+        match self {
+            Self::Llama | Self::Gpt2 => Task::LanguageModel,
+            Self::DistilBert => Task::Classification,
+        }
+    }
+
+    /// The name used in configuration and files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Llama => "llama",
+            Self::DistilBert => "distilbert",
+            Self::Gpt2 => "gpt2",
+        }
+    }
+}
+
+/// What a model learns from: running text, or sentences with a label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    LanguageModel,
+    Classification,
+}
+
+/// `[model]`: the names are those that Hugging Face's configurations share. Keys of another architecture have no
+/// effect and cannot be set ([`fields::arches`]).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelConfig {
     /// The preset the other keys started from.
@@ -52,6 +84,19 @@ pub struct ModelConfig {
     pub tie_word_embeddings: bool,
     pub rope_theta: f64,
     pub rms_norm_eps: f64,
+    /// Rows of the position embedding: the longest sequence.
+    pub max_position_embeddings: usize,
+    /// After the embedding and each sublayer.
+    pub dropout: f64,
+    /// Of the attention's probabilities.
+    pub attention_dropout: f64,
+    /// Before the classifier.
+    pub seq_classif_dropout: f64,
+    /// Classes.
+    pub num_labels: usize,
+    /// A checkpoint to start from: a file or folder of Hugging Face or PyTorch weights. Absent: random weights.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weights: Option<String>,
 }
 
 impl Config {
@@ -79,15 +124,35 @@ impl ModelConfig {
 pub enum Source {
     /// The built-in generator of small stories.
     Stories,
+    /// The built-in generator of labelled pairs of sentences.
+    SentencePairs,
     /// `data.path`: a UTF-8 file or a folder of them.
     Path,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// How text becomes ids.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
 pub enum Tokenizer {
-    /// One token a byte: vocabulary 256.
+    /// One token a byte: vocabulary 256, and two more for the marks of a classification.
     Bytes,
+    /// A Hugging Face `tokenizer.json`.
+    File(String),
+}
+
+impl From<String> for Tokenizer {
+    fn from(text: String) -> Self {
+        if text == "bytes" { Self::Bytes } else { Self::File(text) }
+    }
+}
+
+impl From<Tokenizer> for String {
+    fn from(tokenizer: Tokenizer) -> Self {
+        match tokenizer {
+            Tokenizer::Bytes => "bytes".to_owned(),
+            Tokenizer::File(path) => path,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -95,6 +160,8 @@ pub struct DataConfig {
     pub source: Source,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// Of a classification: one or two sentences, then the label. Empty: found by their usual names.
+    pub columns: Vec<String>,
     pub tokenizer: Tokenizer,
     /// Share of the text held out for validation, in [0, 0.5]; 0 switches validation off.
     pub validation_fraction: f64,
@@ -135,20 +202,27 @@ impl TrainConfig {
 #[serde(rename_all = "lowercase")]
 pub enum OptimizerName {
     AdamW,
+    AdamW8bit,
     Adafactor,
     Sgd,
+    Lion,
+    Muon,
 }
 
 impl OptimizerName {
     /// Every optimizer there is, in the order the keys cycle through them.
-    pub const ALL: [Self; 3] = [Self::AdamW, Self::Adafactor, Self::Sgd];
+    pub const ALL: [Self; 6] =
+        [Self::AdamW, Self::AdamW8bit, Self::Adafactor, Self::Sgd, Self::Lion, Self::Muon];
 
     /// The name used in configuration, tables and files.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::AdamW => "adamw",
+            Self::AdamW8bit => "adamw8bit",
             Self::Adafactor => "adafactor",
             Self::Sgd => "sgd",
+            Self::Lion => "lion",
+            Self::Muon => "muon",
         }
     }
 }
@@ -164,9 +238,14 @@ impl std::fmt::Display for OptimizerName {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OptimizerConfig {
     pub name: OptimizerName,
+    /// Patterns of parameter names that no optimizer decays; upper and lower case are the same.
+    pub no_decay: Vec<String>,
     pub adamw: AdamWConfig,
+    pub adamw8bit: AdamW8bitConfig,
     pub adafactor: AdafactorConfig,
     pub sgd: SgdConfig,
+    pub lion: LionConfig,
+    pub muon: MuonConfig,
 }
 
 impl OptimizerConfig {
@@ -174,8 +253,11 @@ impl OptimizerConfig {
     pub fn lr(&self) -> f64 {
         match self.name {
             OptimizerName::AdamW => self.adamw.lr,
+            OptimizerName::AdamW8bit => self.adamw8bit.lr,
             OptimizerName::Adafactor => self.adafactor.lr,
             OptimizerName::Sgd => self.sgd.lr,
+            OptimizerName::Lion => self.lion.lr,
+            OptimizerName::Muon => self.muon.lr,
         }
     }
 }
@@ -189,6 +271,21 @@ pub struct AdamWConfig {
     pub weight_decay: f64,
     /// Keeps the largest second moment seen (`max_exp_avg_sq`).
     pub amsgrad: bool,
+}
+
+/// `bitsandbytes.optim.AdamW8bit`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AdamW8bitConfig {
+    pub lr: f64,
+    pub betas: [f64; 2],
+    pub eps: f64,
+    pub weight_decay: f64,
+    /// Smaller tensors keep f32 state.
+    pub min_8bit_size: usize,
+    /// Elements that share one scale.
+    pub blocksize: usize,
+    /// Off, as in Hugging Face's `Trainer`: embeddings keep f32 state.
+    pub quantize_embeddings: bool,
 }
 
 /// `transformers.optimization.Adafactor`, by default as its `Trainer` sets it.
@@ -215,6 +312,41 @@ pub struct SgdConfig {
     pub dampening: f64,
     pub weight_decay: f64,
     pub nesterov: bool,
+}
+
+/// Lion (Chen et al. 2023, arXiv 2302.06675) as `bitsandbytes.optim.Lion` has it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LionConfig {
+    pub lr: f64,
+    pub betas: [f64; 2],
+    pub weight_decay: f64,
+}
+
+/// `torch.optim.Muon` for the matrices of the hidden layers; embeddings, head and vectors by AdamW.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MuonConfig {
+    pub lr: f64,
+    pub weight_decay: f64,
+    pub momentum: f64,
+    pub nesterov: bool,
+    pub eps: f64,
+    pub ns_steps: usize,
+    pub adjust_lr_fn: AdjustLr,
+    /// Base rate of the parameters that AdamW updates; it follows the schedule in proportion.
+    pub adamw_lr: f64,
+    pub adamw_betas: [f64; 2],
+    pub adamw_eps: f64,
+    pub adamw_weight_decay: f64,
+}
+
+/// How Muon's rate depends on the shape of a matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdjustLr {
+    /// `sqrt(max(1, rows / columns))`
+    Original,
+    /// `0.2 sqrt(max(rows, columns))`: updates of AdamW's size, so that its rate can be kept.
+    MatchRmsAdamw,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -23,9 +23,16 @@ macro_rules! preset {
 /// The preset that is used when nothing is chosen: small enough to learn while one watches.
 pub const DEMO: &str = "llama-nano";
 
-/// Every preset, smallest first.
-pub const PRESETS: &[Preset] =
-    &[preset!("llama-nano"), preset!("llama-tiny"), preset!("llama-160m"), preset!("tinyllama-1.1b")];
+/// Every preset: those that a CPU trains, then by size.
+pub const PRESETS: &[Preset] = &[
+    preset!("llama-nano"),
+    preset!("llama-tiny"),
+    preset!("distilbert-nano"),
+    preset!("distilbert-base-cased"),
+    preset!("gpt2-124m"),
+    preset!("llama-160m"),
+    preset!("tinyllama-1.1b"),
+];
 
 /// The preset of that name.
 pub fn find(name: &str) -> Option<&'static Preset> {

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::{Config, ConfigError, OptimizerName, ScheduleName, Tokenizer};
+use super::{Arch, Config, ConfigError, OptimizerName, ScheduleName, Source, Task, Tokenizer, fields};
 
 /// Checks combinations of keys and returns what is worth saying about them.
 ///
 /// # Errors
 /// One sentence that names the keys and says what to change.
 pub fn check(config: &Config, explicit: &BTreeMap<String, String>) -> Result<Vec<String>, ConfigError> {
+    keys_of_another_arch(config, explicit)?;
     heads(config)?;
     data(config)?;
+    sequence(config)?;
     if let Some(total) = config.train.max_updates {
         warmup(config, total)?;
     }
@@ -22,6 +24,23 @@ pub fn check(config: &Config, explicit: &BTreeMap<String, String>) -> Result<Vec
     }
     decay(config)?;
     optimizer(config, explicit)
+}
+
+/// Whether there is a model to train, and not only to plan.
+///
+/// # Errors
+/// The architecture is for planning alone.
+pub fn trainable(config: &Config) -> Result<(), ConfigError> {
+    if config.model.arch == Arch::Gpt2 { Err(only_planned(config)) } else { Ok(()) }
+}
+
+/// Says so.
+pub fn only_planned(config: &Config) -> ConfigError {
+    ConfigError::Conflict(format!(
+        "model.arch = \"{}\" can be planned and not trained: `tui-train plan` counts its memory; choose a llama or \
+         distilbert preset to train",
+        config.model.arch.as_str()
+    ))
 }
 
 /// A decay that ends above the base rate would rise.
@@ -53,6 +72,29 @@ pub fn relative_step(config: &Config) -> bool {
     config.optimizer.name == OptimizerName::Adafactor && config.optimizer.adafactor.relative_step
 }
 
+/// A key that the architecture does not have would be ignored without a word.
+fn keys_of_another_arch(config: &Config, explicit: &BTreeMap<String, String>) -> Result<(), ConfigError> {
+    let arch = config.model.arch;
+    let Some(key) = explicit.keys().find(|key| !fields::applies(key, arch)) else { return Ok(()) };
+    let others: Vec<_> = fields::arches(key).unwrap_or_default().iter().map(|arch| arch.as_str()).collect();
+    Err(ConfigError::Conflict(format!(
+        "{key} has no effect on a {} model, only on {}: remove it, or choose another model.preset or model.arch",
+        arch.as_str(),
+        others.join(" and ")
+    )))
+}
+
+/// A sequence must fit into the position embedding.
+fn sequence(config: &Config) -> Result<(), ConfigError> {
+    let (longest, rows) = (config.train.seq_len, config.model.max_position_embeddings);
+    if fields::applies("model.max_position_embeddings", config.model.arch) && longest > rows {
+        return Err(ConfigError::Conflict(format!(
+            "train.seq_len = {longest} is above model.max_position_embeddings = {rows}: lower the one or raise the other"
+        )));
+    }
+    Ok(())
+}
+
 fn heads(config: &Config) -> Result<(), ConfigError> {
     let model = &config.model;
     let (width, heads, shared) = (model.hidden_size, model.num_attention_heads, model.num_key_value_heads);
@@ -60,6 +102,9 @@ fn heads(config: &Config) -> Result<(), ConfigError> {
         return Err(ConfigError::Conflict(format!(
             "model.hidden_size = {width} cannot be divided by model.num_attention_heads = {heads}: choose a multiple"
         )));
+    }
+    if model.arch != Arch::Llama {
+        return Ok(());
     }
     if !model.head_dim().is_multiple_of(2) {
         return Err(ConfigError::Conflict(format!(
@@ -76,32 +121,79 @@ fn heads(config: &Config) -> Result<(), ConfigError> {
 }
 
 fn data(config: &Config) -> Result<(), ConfigError> {
-    let source_is_path = config.data.source == super::Source::Path;
-    if source_is_path && config.data.path.is_none() {
-        return Err(ConfigError::Conflict(
-            "data.source = \"path\" needs data.path: a UTF-8 text file or a folder of them".into(),
+    let (data, model) = (&config.data, &config.model);
+    let task = model.arch.task();
+    let conflict = |text: String| Err(ConfigError::Conflict(text));
+    match (data.source, task) {
+        (Source::Path, _) if data.path.is_none() => {
+            let kind = match task {
+                Task::LanguageModel => "a UTF-8 text file or a folder of them",
+                Task::Classification => "a .csv, .tsv or .jsonl file",
+            };
+            return conflict(format!("data.source = \"path\" needs data.path: {kind}"));
+        }
+        (Source::Stories | Source::SentencePairs, _) if data.path.is_some() => {
+            return conflict(format!(
+                "data.path is set but data.source = \"{}\": remove one of the two",
+                if data.source == Source::Stories { "stories" } else { "sentence-pairs" }
+            ));
+        }
+        (Source::Stories, Task::Classification) => {
+            return conflict(
+                "data.source = \"stories\" has no labels to classify: use \"sentence-pairs\" or data.path"
+                    .into(),
+            );
+        }
+        (Source::SentencePairs, Task::LanguageModel) => {
+            return conflict(
+                "data.source = \"sentence-pairs\" is for models that classify: use \"stories\" or data.path"
+                    .into(),
+            );
+        }
+        _ => {}
+    }
+    if !data.columns.is_empty() && data.source != Source::Path {
+        return conflict("data.columns names the columns of data.path, which is not set: remove it".into());
+    }
+    if !matches!(data.columns.len(), 0 | 2 | 3) {
+        return conflict(format!(
+            "data.columns names {} columns: name one or two sentences and then the label",
+            data.columns.len()
         ));
     }
-    if !source_is_path && config.data.path.is_some() {
-        return Err(ConfigError::Conflict(
-            "data.path is set but data.source = \"stories\": remove one of the two".into(),
+    let needed = match task {
+        Task::LanguageModel => 256,
+        // Bytes, and the marks before and after a sentence.
+        Task::Classification => 258,
+    };
+    if data.tokenizer == Tokenizer::Bytes && model.vocab_size < needed {
+        return conflict(format!(
+            "model.vocab_size = {} is too small for data.tokenizer = \"bytes\": it needs {needed}",
+            model.vocab_size
         ));
-    }
-    if config.data.tokenizer == Tokenizer::Bytes && config.model.vocab_size < 256 {
-        return Err(ConfigError::Conflict(format!(
-            "model.vocab_size = {} is too small for data.tokenizer = \"bytes\": it needs 256",
-            config.model.vocab_size
-        )));
     }
     Ok(())
 }
 
 fn optimizer(config: &Config, explicit: &BTreeMap<String, String>) -> Result<Vec<String>, ConfigError> {
     let mut notes = Vec::new();
+    if let Some((pattern, error)) = config
+        .optimizer
+        .no_decay
+        .iter()
+        .find_map(|pattern| globset::Glob::new(pattern).err().map(|error| (pattern, error)))
+    {
+        return Err(ConfigError::Conflict(format!(
+            "optimizer.no_decay has `{pattern}`, which is no pattern ({}): write names with * for anything",
+            error.kind()
+        )));
+    }
     let eps = match config.optimizer.name {
         OptimizerName::AdamW => config.optimizer.adamw.eps,
+        OptimizerName::AdamW8bit => config.optimizer.adamw8bit.eps,
         OptimizerName::Adafactor => config.optimizer.adafactor.eps[0],
-        OptimizerName::Sgd => f64::MAX,
+        OptimizerName::Muon => config.optimizer.muon.eps.min(config.optimizer.muon.adamw_eps),
+        OptimizerName::Sgd | OptimizerName::Lion => f64::MAX,
     };
     if eps < f64::from(f32::MIN_POSITIVE) {
         return Err(ConfigError::Conflict(format!(

@@ -5,19 +5,21 @@ use super::tokens::{SEPARATOR, Tokens, VOCABULARY};
 /// The target of a padded place: it has no loss. PyTorch's `ignore_index`.
 pub const IGNORE: i32 = -100;
 
-/// Rows of input and target tokens, all filled to `seq_len`.
+/// Rows of input tokens, all filled to `seq_len`, and what is to be learnt from them: a target for every token of a
+/// language model, a class for every row of a classification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
     pub rows: usize,
     pub seq_len: usize,
     /// `[rows, seq_len]`, row after row; short rows are filled with 0 on the right.
     pub inputs: Vec<i32>,
-    /// `[rows, seq_len]`: the token after each input, [`IGNORE`] where the row is filled.
+    /// `[rows, seq_len]`: the token after each input, [`IGNORE`] where the row is filled. Of a classification `[rows]`:
+    /// the class.
     pub targets: Vec<i32>,
     /// Real input tokens of each row.
     pub lengths: Vec<usize>,
-    /// Targets that count.
-    pub target_tokens: u64,
+    /// Targets that count: tokens, or rows of a classification.
+    pub target_count: u64,
 }
 
 impl Batch {
@@ -30,7 +32,7 @@ impl Batch {
             inputs: Vec::with_capacity(rows * seq_len),
             targets: Vec::with_capacity(rows * seq_len),
             lengths: Vec::with_capacity(rows),
-            target_tokens: 0,
+            target_count: 0,
         };
         for sequence in sequences {
             let start = sequence as usize * seq_len;
@@ -41,16 +43,21 @@ impl Batch {
             batch.inputs.resize(batch.rows * seq_len, i32::from(SEPARATOR));
             batch.targets.resize(batch.rows * seq_len, IGNORE);
             batch.lengths.push(length);
-            batch.target_tokens += length as u64;
+            batch.target_count += length as u64;
         }
         debug_assert!(batch.inputs.iter().all(|id| (0..VOCABULARY as i32).contains(id)));
         debug_assert!(batch.targets.iter().all(|id| *id == IGNORE || (0..VOCABULARY as i32).contains(id)));
         batch
     }
 
+    /// Real input tokens.
+    pub fn tokens(&self) -> u64 {
+        self.lengths.iter().map(|&length| length as u64).sum()
+    }
+
     /// Whether some row is shorter than `seq_len`.
     pub fn has_padding(&self) -> bool {
-        self.target_tokens < (self.rows * self.seq_len) as u64
+        self.lengths.iter().any(|&length| length < self.seq_len)
     }
 
     /// Inputs and targets of one row, padding included; empty beyond the last row.
@@ -68,7 +75,7 @@ mod tests {
     fn targets_are_the_inputs_one_on() {
         let tokens = Tokens::from_bytes(b"abcdefg".to_vec());
         let batch = Batch::cut(&tokens, 3, 0..2);
-        assert_eq!((batch.rows, batch.seq_len, batch.target_tokens), (2, 3, 6));
+        assert_eq!((batch.rows, batch.seq_len, batch.target_count), (2, 3, 6));
         assert_eq!(batch.row(0), (&[97, 98, 99][..], &[98, 99, 100][..]));
         assert_eq!(batch.row(1), (&[100, 101, 102][..], &[101, 102, 103][..]));
         assert!(batch.row(2).0.is_empty());
@@ -81,7 +88,7 @@ mod tests {
         let batch = Batch::cut(&tokens, 4, 0..2);
         assert_eq!(batch.lengths, [4, 1]);
         assert_eq!(batch.row(1), (&[101, 0, 0, 0][..], &[102, IGNORE, IGNORE, IGNORE][..]));
-        assert_eq!(batch.target_tokens, 5);
+        assert_eq!(batch.target_count, 5);
         assert!(batch.has_padding());
     }
 }

@@ -32,7 +32,7 @@ impl Dataset {
         let corpus = match (config.data.source, &config.data.path) {
             (Source::Path, Some(path)) => corpus::read(Path::new(path))?,
             (Source::Path, None) => return Err(DataError::Missing { path: "(not set)".to_owned() }),
-            (Source::Stories, _) => Corpus::stories()?,
+            (Source::Stories | Source::SentencePairs, _) => Corpus::stories()?,
         };
         Self::from_corpus(corpus, config.data.validation_fraction, config.train.seq_len)
     }
@@ -263,7 +263,7 @@ mod tests {
         let dataset = Dataset::from_corpus(corpus(&numbered(900)), 0.2, 32).unwrap();
         let all: Vec<Batch> = dataset.validation_batches(4, usize::MAX).collect();
         assert_eq!(all, dataset.validation_batches(4, usize::MAX).collect::<Vec<_>>());
-        let targets: u64 = all.iter().map(|batch| batch.target_tokens).sum();
+        let targets: u64 = all.iter().map(|batch| batch.target_count).sum();
         assert_eq!(targets, dataset.report().validation_tokens - 1);
 
         let some: Vec<Batch> = dataset.validation_batches(4, 10).collect();
@@ -294,7 +294,7 @@ mod tests {
                 batch.targets.iter().filter(|id| **id != crate::data::IGNORE).map(|id| *id as u8).collect();
             let expected: Vec<u8> = text.bytes().skip(1).chain([0]).collect();
             prop_assert_eq!(targets, expected);
-            prop_assert_eq!(batch.target_tokens, length as u64);
+            prop_assert_eq!(batch.target_count, length as u64);
             prop_assert_eq!(batch.lengths.iter().sum::<usize>(), length);
             prop_assert_eq!(batch.inputs.len(), all.len() * seq_len);
         }

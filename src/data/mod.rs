@@ -29,4 +29,4 @@ pub use dataset::Dataset;
 pub use error::DataError;
 pub use prefetch::Prefetch;
 pub use tokens::{SEPARATOR, VOCABULARY};
-pub use windows::{Window, Windows, total_updates};
+pub use windows::{Pass, Window, Windows, total_updates};

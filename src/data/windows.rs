@@ -8,7 +8,7 @@ use crate::config::Config;
 pub struct Window {
     pub micro_batches: Vec<Batch>,
     /// Targets that count, over all micro-batches: what the summed gradient is divided by.
-    pub target_tokens: u64,
+    pub target_count: u64,
     /// Where the stream stands once this window has been used.
     pub after: Cursor,
 }
@@ -28,6 +28,37 @@ pub struct Windows {
     epochs: Option<u64>,
     cursor: Cursor,
     order: Order,
+}
+
+/// Which micro-batch of the run this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pass {
+    /// The update it belongs to; the first is 1.
+    pub update: u64,
+    /// Its place in the window; the first is 0.
+    pub micro_batch: u64,
+    /// Targets of the whole window.
+    pub target_count: u64,
+}
+
+impl Pass {
+    /// The only micro-batch of that update.
+    pub const fn alone(update: u64, batch: &Batch) -> Self {
+        Self { update, micro_batch: 0, target_count: batch.target_count }
+    }
+}
+
+impl Window {
+    /// The micro-batches, as those of that update.
+    pub fn passes(&self, update: u64) -> impl Iterator<Item = (&Batch, Pass)> {
+        let pass = move |at: usize| Pass { update, micro_batch: at as u64, target_count: self.target_count };
+        self.micro_batches.iter().enumerate().map(move |(at, batch)| (batch, pass(at)))
+    }
+
+    /// Real input tokens, over all micro-batches.
+    pub fn tokens(&self) -> u64 {
+        self.micro_batches.iter().map(Batch::tokens).sum()
+    }
 }
 
 impl Windows {
@@ -71,8 +102,8 @@ impl Windows {
         let drawn: Vec<u64> = (0..rows).map(|_| self.draw(sequences)).collect();
         let micro_batches: Vec<Batch> =
             drawn.chunks(self.micro_batch).map(|part| self.dataset.batch(part)).collect();
-        let target_tokens = micro_batches.iter().map(|batch| batch.target_tokens).sum();
-        Some(Window { micro_batches, target_tokens, after: self.cursor })
+        let target_count = micro_batches.iter().map(|batch| batch.target_count).sum();
+        Some(Window { micro_batches, target_count, after: self.cursor })
     }
 
     fn draw(&mut self, sequences: u64) -> u64 {
@@ -146,7 +177,7 @@ pub(super) mod tests {
         assert_eq!(windows[1].after, Cursor { epoch: 1, position: 0 });
         assert_eq!(windows[3].after, Cursor { epoch: 2, position: 0 });
         // 12 full sequences and one of a single target, in each epoch.
-        assert_eq!(windows.iter().map(|window| window.target_tokens).sum::<u64>(), 2 * (12 * 4 + 1));
+        assert_eq!(windows.iter().map(|window| window.target_count).sum::<u64>(), 2 * (12 * 4 + 1));
     }
 
     #[test]
@@ -208,7 +239,7 @@ pub(super) mod tests {
                 if epochs {
                     assert_eq!(windows.len(), total.min(50));
                 }
-                windows.iter().map(|window| (rows(window), window.target_tokens, window.after)).collect()
+                windows.iter().map(|window| (rows(window), window.target_count, window.after)).collect()
             };
             let one = drawn(1, 8);
             prop_assert_eq!(&one, &drawn(4, 2));

@@ -10,8 +10,8 @@ use crate::{
     protocol::Ledger,
 };
 
-pub use shapes::{ParameterShape, parameters};
-pub use state::{StateShape, state_of};
+pub use shapes::{ParameterShape, Role, parameters};
+pub use state::{Element, StateShape, is_quantized, shared_state, state_of, takes_muon};
 
 /// Bytes of one f32.
 pub const F32: u64 = 4;
@@ -26,13 +26,10 @@ pub fn ledger_for(config: &Config, optimizer: OptimizerName) -> Ledger {
     let parameters = parameters(&config.model);
     let mut chosen = config.optimizer.clone();
     chosen.name = optimizer;
-    let (mut state_elements, mut state_bytes) = (0, 0);
-    for parameter in &parameters {
-        for state in state_of(&chosen, &parameter.shape) {
-            state_elements += state.elements();
-            state_bytes += state.bytes();
-        }
-    }
+    let own = parameters.iter().flat_map(|parameter| state_of(&chosen, parameter));
+    let (state_elements, state_bytes) = own
+        .chain(shared_state(&chosen, &parameters))
+        .fold((0, 0), |(elements, bytes), state| (elements + state.elements(), bytes + state.bytes()));
     let count: u64 = parameters.iter().map(ParameterShape::elements).sum();
     let parameter_bytes = count * F32;
     let accumulation_bytes = if config.train.accumulate > 1 { parameter_bytes } else { 0 };

@@ -16,10 +16,35 @@ impl ParameterShape {
     }
 }
 
+/// What a parameter is for, as far as optimizers treat it differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Rows are looked up, so that most have no gradient in an update.
+    Embedding,
+    /// The last layer, which makes logits.
+    Head,
+    Other,
+}
+
+impl Role {
+    /// The role by Hugging Face's name: the module that owns the weight is called after what it does.
+    pub fn of(name: &str) -> Self {
+        let module = name.strip_suffix(".weight").map(|path| path.rsplit('.').next().unwrap_or(path));
+        match module {
+            Some("wte" | "wpe") => Self::Embedding,
+            Some(module) if module.starts_with("embed") || module.ends_with("_embeddings") => Self::Embedding,
+            Some("lm_head" | "classifier" | "score") => Self::Head,
+            _ => Self::Other,
+        }
+    }
+}
+
 /// Every parameter of the model, in the order of its checkpoint. A tied head is not a parameter of its own.
 pub fn parameters(model: &ModelConfig) -> Vec<ParameterShape> {
     match model.arch {
         Arch::Llama => llama(model),
+        Arch::DistilBert => distilbert(model),
+        Arch::Gpt2 => gpt2(model),
     }
 }
 
@@ -48,6 +73,65 @@ fn llama(model: &ModelConfig) -> Vec<ParameterShape> {
         all.push(named("lm_head.weight", &[model.vocab_size, width]));
     }
     all
+}
+
+/// `DistilBertForSequenceClassification`: every layer has a bias.
+fn distilbert(model: &ModelConfig) -> Vec<ParameterShape> {
+    let (width, feed) = (model.hidden_size, model.intermediate_size);
+    let embeddings = "distilbert.embeddings";
+    let mut all = vec![
+        named(&format!("{embeddings}.word_embeddings.weight"), &[model.vocab_size, width]),
+        named(&format!("{embeddings}.position_embeddings.weight"), &[model.max_position_embeddings, width]),
+    ];
+    with_bias(&mut all, &format!("{embeddings}.LayerNorm"), &[width]);
+    for layer in 0..model.num_hidden_layers {
+        for (name, shape) in [
+            ("attention.q_lin", &[width, width][..]),
+            ("attention.k_lin", &[width, width]),
+            ("attention.v_lin", &[width, width]),
+            ("attention.out_lin", &[width, width]),
+            ("sa_layer_norm", &[width]),
+            ("ffn.lin1", &[feed, width]),
+            ("ffn.lin2", &[width, feed]),
+            ("output_layer_norm", &[width]),
+        ] {
+            with_bias(&mut all, &format!("distilbert.transformer.layer.{layer}.{name}"), shape);
+        }
+    }
+    with_bias(&mut all, "pre_classifier", &[width, width]);
+    with_bias(&mut all, "classifier", &[model.num_labels, width]);
+    all
+}
+
+/// `GPT2LMHeadModel`, whose head is its embedding and whose `Conv1D` weights are `[in, out]`.
+fn gpt2(model: &ModelConfig) -> Vec<ParameterShape> {
+    let (width, feed) = (model.hidden_size, model.intermediate_size);
+    let mut all = vec![
+        named("transformer.wte.weight", &[model.vocab_size, width]),
+        named("transformer.wpe.weight", &[model.max_position_embeddings, width]),
+    ];
+    for layer in 0..model.num_hidden_layers {
+        for (name, shape) in [
+            ("ln_1", &[width][..]),
+            ("attn.c_attn", &[width, 3 * width]),
+            ("attn.c_proj", &[width, width]),
+            ("ln_2", &[width]),
+            ("mlp.c_fc", &[width, feed]),
+            ("mlp.c_proj", &[feed, width]),
+        ] {
+            let path = format!("transformer.h.{layer}.{name}");
+            all.push(named(&format!("{path}.weight"), shape));
+            all.push(named(&format!("{path}.bias"), &shape[shape.len() - 1..]));
+        }
+    }
+    with_bias(&mut all, "transformer.ln_f", &[width]);
+    all
+}
+
+/// A weight and a bias of its first axis.
+fn with_bias(all: &mut Vec<ParameterShape>, path: &str, shape: &[usize]) {
+    all.push(named(&format!("{path}.weight"), shape));
+    all.push(named(&format!("{path}.bias"), &shape[..1]));
 }
 
 fn named(name: &str, shape: &[usize]) -> ParameterShape {

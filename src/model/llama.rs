@@ -7,7 +7,7 @@ use burn::{
 };
 
 use super::{
-    SummedLoss, TrainModel,
+    Noise, SummedLoss, TrainModel,
     init::Init,
     layers::{Embedding, Linear, RmsNorm},
     loss, mask,
@@ -84,12 +84,13 @@ impl TrainModel for Llama {
         Self { model: Decoder::new(model, &init.at("model")), lm_head, tables }
     }
 
-    fn loss(&self, batch: &Batch) -> SummedLoss {
+    /// Llama has no dropout.
+    fn loss(&self, batch: &Batch, _: &Noise) -> SummedLoss {
         let logits_btv = self.forward(batch);
         let [rows, time, vocabulary] = logits_btv.dims();
         let logits_nv = logits_btv.reshape([rows * time, vocabulary]);
         let sum = loss::cross_entropy_sum(logits_nv, &batch.targets, &self.tables.device);
-        SummedLoss { sum, targets: batch.target_tokens }
+        SummedLoss { sum, targets: batch.target_count }
     }
 }
 

@@ -12,6 +12,7 @@ pub mod layers;
 pub mod llama;
 pub mod loss;
 pub mod mask;
+pub mod noise;
 pub mod rotary;
 
 use burn::{
@@ -21,7 +22,9 @@ use burn::{
 
 use crate::{config::Config, data::batch::Batch};
 
-/// Cross-entropy summed over the target tokens of a batch, and how many there were.
+pub use noise::Noise;
+
+/// Cross-entropy summed over the targets of a batch, and how many there were.
 #[derive(Debug)]
 pub struct SummedLoss {
     /// `[1]`, in nats, on the tape.
@@ -34,6 +37,11 @@ pub trait TrainModel: Module + 'static {
     /// Fresh weights for this configuration, drawn on the host from `train.seed`.
     fn init(config: &Config, device: &Device) -> Self;
 
-    /// The loss of one micro-batch, padding ignored.
-    fn loss(&self, batch: &Batch) -> SummedLoss;
+    /// The loss of one micro-batch, padding ignored. `noise` says what dropout drops.
+    fn loss(&self, batch: &Batch, noise: &Noise) -> SummedLoss;
+
+    /// The loss without dropout, and of a classification the class found for each row.
+    fn evaluate(&self, batch: &Batch) -> (SummedLoss, Vec<u32>) {
+        (self.loss(batch, &Noise::off()), Vec::new())
+    }
 }

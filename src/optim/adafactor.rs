@@ -15,8 +15,11 @@
 
 use burn::tensor::{DType, Tensor};
 
-use super::{Entry, Optimizer, OptimizerState, StateError, Step, state::Taker};
-use crate::config::{AdafactorConfig, schedule};
+use super::{Entry, Figure, Optimizer, OptimizerState, StateError, Step, state::Taker};
+use crate::{
+    config::{AdafactorConfig, schedule},
+    protocol::state::figures::{FACTORIZATION_ERROR, ROWS_NEVER_TOUCHED},
+};
 
 /// The rule.
 #[derive(Debug, Clone)]
@@ -70,10 +73,11 @@ impl Adafactor {
         if self.0.relative_step { schedule::relative_rate(self.0.warmup_init, count) } else { scheduled }
     }
 
-    /// The gradient over the root of the second moment, and the moment after this update.
+    /// The gradient over the root of the second moment, and the moment after this update. Works in the gradient's
+    /// memory; its square is the one temporary of its size.
     fn precondition(
         &self,
-        grad: &Tensor<1>,
+        grad: Tensor<1>,
         axes: Option<Axes>,
         old: Option<Second>,
         decay: f64,
@@ -89,7 +93,7 @@ impl Adafactor {
                 _ => None,
             };
             let full = blend(old, squared);
-            return (grad.clone() * full.clone().sqrt().recip(), Second::Full(full));
+            return (grad / full.clone().sqrt(), Second::Full(full));
         };
         let (old_row, old_col) = match old {
             Some(Second::Factored { row, col }) => (Some(row), Some(col)),
@@ -101,7 +105,7 @@ impl Adafactor {
         let row_3d = row.clone().reshape([lead, rows, 1]);
         let by_row = (row_3d.clone() / row_3d.mean_dim(1)).sqrt().recip();
         let by_col = col.clone().reshape([lead, 1, columns]).sqrt().recip();
-        let update = grad.clone().reshape([lead, rows, columns]) * by_row * by_col;
+        let update = grad.reshape([lead, rows, columns]) * by_row * by_col;
         (update.reshape([lead * rows * columns]), Second::Factored { row, col })
     }
 }
@@ -124,27 +128,61 @@ impl Optimizer for Adafactor {
             state.map_or((0, None, None), |state| (state.step, Some(state.second), state.exp_avg));
         let count = count + 1;
         let rms = root_mean_square(&param);
+        // `[1]`: the rate, scaled by the parameter if that is asked for.
         let rate = self.rate(step.lr, count);
-        let scale = |tensor: Tensor<1>| {
-            let scaled = tensor.mul_scalar(rate);
-            if config.scale_parameter { scaled * rms.clone().clamp_min(config.eps[1]) } else { scaled }
+        let rate = if config.scale_parameter {
+            rms.clone().clamp_min(config.eps[1]).mul_scalar(rate)
+        } else {
+            rms.full_like(rate)
         };
         let decay = 1.0 - (count as f64).powf(config.decay_rate);
-        let (update, second) = self.precondition(&grad, Axes::of(step.shape), old_second, decay);
-        let shrink = root_mean_square(&update).div_scalar(config.clip_threshold).clamp_min(1.0).recip();
-        let update = scale(update * shrink);
+        let (update, second) = self.precondition(grad, Axes::of(step.shape), old_second, decay);
+        let shrink = root_mean_square(&update).div_scalar(config.clip_threshold).clamp_min(1.0);
+        let update = update * (rate.clone() / shrink);
         let exp_avg = config.beta1.map(|beta1| {
             let fresh = update.clone().mul_scalar(1.0 - beta1);
-            exp_avg.map_or_else(|| fresh.clone(), |old| old.mul_scalar(beta1) + fresh.clone())
+            match exp_avg {
+                Some(old) => old.mul_scalar(beta1) + fresh,
+                None => fresh,
+            }
         });
         let update = exp_avg.clone().unwrap_or(update);
-        let decayed = if config.weight_decay == 0.0 {
-            param
-        } else {
-            param.clone() - scale(param).mul_scalar(config.weight_decay)
-        };
+        let weight_decay = step.weight_decay(config.weight_decay);
+        let decayed =
+            if weight_decay == 0.0 { param } else { param * rate.mul_scalar(-weight_decay).add_scalar(1.0) };
         ((decayed - update).cast(dtype), AdafactorState { step: count, rms, second, exp_avg })
     }
+
+    fn figures(
+        &self,
+        step: Step<'_>,
+        grad: &Tensor<1>,
+        _: Option<&AdafactorState>,
+        after: &AdafactorState,
+    ) -> Vec<Figure> {
+        let (Some(axes), Second::Factored { row, col }) = (Axes::of(step.shape), &after.second) else {
+            return Vec::new();
+        };
+        let squared = grad.clone().cast(DType::F32).square().add_scalar(self.0.eps[0]);
+        let norm = |x: Tensor<1>| x.square().sum().sqrt();
+        // In units of the largest square: the square of a square would leave the range of f32.
+        let unit = squared.clone().max();
+        let squared = squared / unit.clone();
+        let ours = reconstruct(&axes, row, col) / unit;
+        let error = norm(ours - squared.clone()) / norm(squared);
+        // A row that no gradient has touched holds eps1, but for the rounding of its averages.
+        let floor = self.0.eps[0] * (1.0 + 1e-4);
+        let untouched = row.clone().lower_equal_elem(floor).int().sum().float().cast(DType::F32);
+        vec![(FACTORIZATION_ERROR, error), (ROWS_NEVER_TOUCHED, untouched)]
+    }
+}
+
+/// The second moment of a matrix from its row and column means, `R C / mean(R)`, flat.
+fn reconstruct(axes: &Axes, row: &Tensor<1>, col: &Tensor<1>) -> Tensor<1> {
+    let Axes { lead, rows, columns } = *axes;
+    let row = row.clone().reshape([lead, rows, 1]);
+    let share = row.clone() / row.mean_dim(1);
+    (share * col.clone().reshape([lead, 1, columns])).reshape([lead * rows * columns])
 }
 
 /// `sqrt(mean(x^2))`, `[1]`.

@@ -6,12 +6,14 @@
 //! v <- beta2 v + (1 - beta2) g^2         exp_avg_sq
 //! p <- p - lr/(1 - beta1^t) m / (sqrt(v)/sqrt(1 - beta2^t) + eps)
 //! ```
-//! With `amsgrad` the root is of the largest `v` so far (`max_exp_avg_sq`). Scalars are f64, as in PyTorch.
+//! With `amsgrad` the root is of the largest `v` so far (`max_exp_avg_sq`). Scalars are f64, as in PyTorch. State has
+//! the parameter's type; the arithmetic is f32 and rounds what is kept, as PyTorch's fused kernel does, or rounds after
+//! every operation, as its loop over single tensors does. In f32 that is the same.
 
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 
-use super::{Entry, Optimizer, OptimizerState, StateError, Step, state::Taker};
-use crate::config::AdamWConfig;
+use super::{Entry, Figure, Optimizer, OptimizerState, StateError, Step, state::Taker};
+use crate::{config::AdamWConfig, protocol::state::figures::ROWS_NEVER_TOUCHED};
 
 /// The rule.
 #[derive(Debug, Clone)]
@@ -20,6 +22,7 @@ pub struct AdamW {
     eps: f64,
     weight_decay: f64,
     amsgrad: bool,
+    rounds_each_operation: bool,
 }
 
 /// State of one parameter; all tensors have its shape.
@@ -31,15 +34,51 @@ pub struct AdamWState {
     max_exp_avg_sq: Option<Tensor<1>>,
 }
 
+impl AdamWState {
+    /// `exp_avg_sq`, `[n]`.
+    pub const fn second_moment(&self) -> &Tensor<1> {
+        &self.exp_avg_sq
+    }
+}
+
+/// `beta old + (1 - beta) new`.
+pub(super) fn average(old: Tensor<1>, new: Tensor<1>, beta: f64) -> Tensor<1> {
+    old.mul_scalar(beta) + new.mul_scalar(1.0 - beta)
+}
+
+/// `p (1 - by)`.
+pub(super) fn decay(param: Tensor<1>, by: f64) -> Tensor<1> {
+    if by == 0.0 { param } else { param.mul_scalar(1.0 - by) }
+}
+
+/// How many rows of a matrix hold nothing but zeros: no gradient has reached them.
+pub(super) fn untouched(shape: &[usize], moment: &Tensor<1>) -> Option<Figure> {
+    let [.., columns] = *shape else { return None };
+    let count = moment.dims()[0];
+    if shape.len() < 2 || count == 0 {
+        return None;
+    }
+    let largest = moment.clone().abs().reshape([count / columns, columns]).max_dim(1);
+    Some((ROWS_NEVER_TOUCHED, largest.equal_elem(0.0).int().sum().float().cast(DType::F32)))
+}
+
 impl AdamW {
     /// With these settings; the rate comes with each step.
-    pub fn new(config: &AdamWConfig) -> Self {
+    pub const fn new(config: &AdamWConfig) -> Self {
         Self {
             betas: config.betas,
             eps: config.eps,
             weight_decay: config.weight_decay,
             amsgrad: config.amsgrad,
+            rounds_each_operation: false,
         }
+    }
+
+    /// Rounds to the parameter's type after every operation, as PyTorch does with `fused=False`.
+    #[must_use]
+    pub const fn rounding_each_operation(mut self) -> Self {
+        self.rounds_each_operation = true;
+        self
     }
 }
 
@@ -54,6 +93,7 @@ impl Optimizer for AdamW {
         state: Option<AdamWState>,
     ) -> (Tensor<1>, AdamWState) {
         let [beta1, beta2] = self.betas;
+        let dtype = param.dtype();
         let state = state.unwrap_or_else(|| AdamWState {
             step: 0,
             exp_avg: grad.zeros_like(),
@@ -62,19 +102,39 @@ impl Optimizer for AdamW {
         });
         let count = state.step + 1;
         let correction = |beta: f64| 1.0 - beta.powf(count as f64);
-
-        let exp_avg = state.exp_avg.mul_scalar(beta1) + grad.clone().mul_scalar(1.0 - beta1);
-        let exp_avg_sq = state.exp_avg_sq.mul_scalar(beta2) + grad.square().mul_scalar(1.0 - beta2);
-        let max_exp_avg_sq = state.max_exp_avg_sq.map(|largest| largest.max_pair(exp_avg_sq.clone()));
-        let second = max_exp_avg_sq.as_ref().unwrap_or(&exp_avg_sq).clone();
-        let root = second.sqrt().div_scalar(correction(beta2).sqrt()).add_scalar(self.eps);
-        let update = exp_avg.clone().mul_scalar(step.lr / correction(beta1)) / root;
-        let decayed = if self.weight_decay == 0.0 {
-            param
-        } else {
-            param.mul_scalar(1.0 - step.lr * self.weight_decay)
+        let open = |tensor: Tensor<1>| tensor.cast(DType::F32);
+        let close = |tensor: &Tensor<1>| tensor.clone().cast(dtype);
+        let round = |tensor: Tensor<1>| {
+            if self.rounds_each_operation { tensor.cast(dtype).cast(DType::F32) } else { tensor }
         };
-        (decayed - update, AdamWState { step: count, exp_avg, exp_avg_sq, max_exp_avg_sq })
+
+        let grad = open(grad);
+        let decayed = round(decay(open(param), step.lr * step.weight_decay(self.weight_decay)));
+        let exp_avg = round(average(open(state.exp_avg), grad.clone(), beta1));
+        let old = round(open(state.exp_avg_sq).mul_scalar(beta2));
+        let exp_avg_sq = round(old + grad.square().mul_scalar(1.0 - beta2));
+        let max_exp_avg_sq = state.max_exp_avg_sq.map(|largest| open(largest).max_pair(exp_avg_sq.clone()));
+        let second = max_exp_avg_sq.as_ref().unwrap_or(&exp_avg_sq).clone();
+        let root = round(round(second.sqrt()).div_scalar(correction(beta2).sqrt()));
+        let root = round(root.add_scalar(self.eps));
+        let update = exp_avg.clone().mul_scalar(step.lr / correction(beta1)) / root;
+        let state = AdamWState {
+            step: count,
+            exp_avg: close(&exp_avg),
+            exp_avg_sq: close(&exp_avg_sq),
+            max_exp_avg_sq: max_exp_avg_sq.as_ref().map(close),
+        };
+        ((decayed - update).cast(dtype), state)
+    }
+
+    fn figures(
+        &self,
+        step: Step<'_>,
+        _: &Tensor<1>,
+        _: Option<&AdamWState>,
+        after: &AdamWState,
+    ) -> Vec<Figure> {
+        untouched(step.shape, &after.exp_avg_sq).into_iter().collect()
     }
 }
 

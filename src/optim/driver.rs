@@ -7,19 +7,12 @@ use burn::{
     tensor::Tensor,
 };
 
-use super::{Entry, Gradients, Optimizer, OptimizerState, StateError, Step, stats};
+use super::{Entry, Figure, Gradients, NoDecay, Optimizer, OptimizerState, StateError, Step, stats};
 
 /// An optimizer with the state of every parameter, whatever the rule.
 pub trait ParameterUpdates: Send {
-    /// Updates one parameter, flat.
-    fn update(
-        &mut self,
-        name: &str,
-        shape: &[usize],
-        lr: f64,
-        param: Tensor<1>,
-        grad: Tensor<1>,
-    ) -> Tensor<1>;
+    /// Updates one parameter, flat. With `measure`, figures of the update come along.
+    fn update(&mut self, target: Target<'_>, param: Tensor<1>, grad: Tensor<1>, measure: bool) -> Updated;
 
     /// The names that have state, sorted.
     fn names(&self) -> Vec<String>;
@@ -29,6 +22,9 @@ pub trait ParameterUpdates: Send {
 
     /// The state of one parameter; handles, no copies.
     fn entries(&self, name: &str) -> Vec<Entry>;
+
+    /// State that all parameters share, once there is any that needs it.
+    fn shared(&self) -> Vec<Entry>;
 
     /// Puts back the state of one parameter.
     ///
@@ -43,43 +39,62 @@ pub trait ParameterUpdates: Send {
     ) -> Result<(), StateError>;
 }
 
+/// The parameter to update, and at what rate.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// Hugging Face's name.
+    pub name: &'a str,
+    /// PyTorch's shape.
+    pub shape: &'a [usize],
+    pub lr: f64,
+}
+
+/// An updated parameter, flat.
+#[derive(Debug)]
+pub struct Updated {
+    pub param: Tensor<1>,
+    pub figures: Vec<Figure>,
+}
+
 /// One rule and its typed state by parameter name.
 #[derive(Debug)]
 pub struct Driver<O: Optimizer> {
     rule: O,
+    no_decay: NoDecay,
     slots: BTreeMap<String, Slot<O::State>>,
 }
 
 #[derive(Debug)]
 struct Slot<S> {
     shape: Vec<usize>,
+    decay: bool,
     updates: u64,
     state: S,
 }
 
 impl<O: Optimizer> Driver<O> {
     /// No parameter has state before its first update.
-    pub const fn new(rule: O) -> Self {
-        Self { rule, slots: BTreeMap::new() }
+    pub const fn new(rule: O, no_decay: NoDecay) -> Self {
+        Self { rule, no_decay, slots: BTreeMap::new() }
     }
 }
 
 impl<O: Optimizer> ParameterUpdates for Driver<O> {
-    fn update(
-        &mut self,
-        name: &str,
-        shape: &[usize],
-        lr: f64,
-        param: Tensor<1>,
-        grad: Tensor<1>,
-    ) -> Tensor<1> {
-        let (updates, state) = match self.slots.remove(name) {
-            Some(slot) => (slot.updates, Some(slot.state)),
-            None => (0, None),
+    fn update(&mut self, target: Target<'_>, param: Tensor<1>, grad: Tensor<1>, measure: bool) -> Updated {
+        let Target { name, shape, lr } = target;
+        let (decay, updates, state) = match self.slots.remove(name) {
+            Some(slot) => (slot.decay, slot.updates, Some(slot.state)),
+            None => (self.no_decay.decays(name), 0, None),
         };
-        let (param, state) = self.rule.step(Step { shape, lr }, param, grad, state);
-        self.slots.insert(name.to_owned(), Slot { shape: shape.to_vec(), updates: updates + 1, state });
-        param
+        let step = Step { name, shape, lr, decay };
+        // Copies are handles; but a rule cannot work in place on what is held twice, so they are made only to measure.
+        let measured = measure.then(|| (grad.clone(), state.clone()));
+        let (param, state) = self.rule.step(step, param, grad, state);
+        let figures = measured
+            .map_or_else(Vec::new, |(grad, before)| self.rule.figures(step, &grad, before.as_ref(), &state));
+        let slot = Slot { shape: shape.to_vec(), decay, updates: updates + 1, state };
+        self.slots.insert(name.to_owned(), slot);
+        Updated { param, figures }
     }
 
     fn names(&self) -> Vec<String> {
@@ -94,6 +109,10 @@ impl<O: Optimizer> ParameterUpdates for Driver<O> {
         self.slots.get(name).map(|slot| slot.state.entries(&slot.shape)).unwrap_or_default()
     }
 
+    fn shared(&self) -> Vec<Entry> {
+        if self.slots.is_empty() { Vec::new() } else { self.rule.shared() }
+    }
+
     fn restore(
         &mut self,
         name: &str,
@@ -102,7 +121,8 @@ impl<O: Optimizer> ParameterUpdates for Driver<O> {
         entries: Vec<Entry>,
     ) -> Result<(), StateError> {
         let state = O::State::from_entries(entries)?;
-        self.slots.insert(name.to_owned(), Slot { shape: shape.to_vec(), updates, state });
+        let decay = self.no_decay.decays(name);
+        self.slots.insert(name.to_owned(), Slot { shape: shape.to_vec(), decay, updates, state });
         Ok(())
     }
 }
@@ -117,17 +137,35 @@ pub struct Apply {
     pub measure: bool,
 }
 
-/// Updates every parameter that has a gradient and returns the model; with `measure`, the update ratio by name.
+/// What was measured of one parameter's update.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Measured {
+    /// RMS of the update over RMS of the parameter before it.
+    pub update_ratio: f64,
+    /// The rule's own figures.
+    pub figures: BTreeMap<String, f64>,
+}
+
+/// Updates every parameter that has a gradient and returns the model; with `measure`, what was measured by name.
 pub fn apply<M: Module>(
     optimizer: &mut dyn ParameterUpdates,
     model: M,
     gradients: Gradients,
     apply: Apply,
-) -> (M, BTreeMap<String, f64>) {
-    let mut walk = Walk { path: Vec::new(), optimizer, gradients, apply, moved: Vec::new() };
+) -> (M, BTreeMap<String, Measured>) {
+    let mut walk = Walk { path: Vec::new(), optimizer, gradients, apply, scalars: Vec::new() };
     let model = model.map(&mut walk);
-    let (names, ratios): (Vec<_>, Vec<_>) = walk.moved.into_iter().unzip();
-    (model, names.into_iter().zip(stats::read_scalars(ratios)).collect())
+    let (names, scalars): (Vec<_>, Vec<_>) =
+        walk.scalars.into_iter().map(|(name, figure, scalar)| ((name, figure), scalar)).unzip();
+    let mut measured: BTreeMap<String, Measured> = BTreeMap::new();
+    for ((name, figure), value) in names.into_iter().zip(stats::read_scalars(scalars)) {
+        let of = measured.entry(name).or_default();
+        match figure {
+            Some(figure) => drop(of.figures.insert(figure.to_owned(), value)),
+            None => of.update_ratio = value,
+        }
+    }
+    (model, measured)
 }
 
 struct Walk<'a> {
@@ -135,7 +173,8 @@ struct Walk<'a> {
     optimizer: &'a mut dyn ParameterUpdates,
     gradients: Gradients,
     apply: Apply,
-    moved: Vec<(String, Tensor<1>)>,
+    /// Parameter, figure (`None`: the update ratio) and value, still on the device.
+    scalars: Vec<(String, Option<&'static str>, Tensor<1>)>,
 }
 
 impl ModuleMapper for Walk<'_> {
@@ -160,9 +199,13 @@ impl ModuleMapper for Walk<'_> {
         let old = tensor.inner().reshape([count]);
         let grad = if self.apply.scale == 1.0 { grad } else { grad.mul_scalar(self.apply.scale) };
         let before = self.apply.measure.then(|| old.clone());
-        let new = self.optimizer.update(&name, &shape, self.apply.lr, old, grad);
+        let target = Target { name: &name, shape: &shape, lr: self.apply.lr };
+        let Updated { param: new, figures } = self.optimizer.update(target, old, grad, self.apply.measure);
         if let Some(before) = before {
-            self.moved.push((name, stats::ratio_of_rms(&(new.clone() - before.clone()), &before)));
+            let ratio = stats::ratio_of_rms(&(new.clone() - before.clone()), &before);
+            self.scalars.push((name.clone(), None, ratio));
+            self.scalars
+                .extend(figures.into_iter().map(|(figure, value)| (name.clone(), Some(figure), value)));
         }
         let mut tensor = Tensor::from_inner(new.reshape(shape));
         if let Some(strategy) = strategy {

@@ -5,9 +5,14 @@
 
 pub mod adafactor;
 pub mod adamw;
+pub mod adamw8bit;
 pub mod clip;
 pub mod driver;
 pub mod gradients;
+pub mod lion;
+pub mod muon;
+pub mod no_decay;
+pub mod quantize;
 pub mod sgd;
 pub mod state;
 pub mod stats;
@@ -16,18 +21,33 @@ use burn::tensor::Tensor;
 
 use crate::config::{OptimizerConfig, OptimizerName};
 
-pub use driver::{Driver, ParameterUpdates};
+pub use driver::{Driver, ParameterUpdates, Updated};
 pub use gradients::Gradients;
-pub use state::{Entry, StateError, Value};
+pub use no_decay::NoDecay;
+pub use state::{Codes, Entry, StateError, Value};
 
 /// What a rule knows about the update besides the tensors.
 #[derive(Debug, Clone, Copy)]
 pub struct Step<'a> {
+    /// Hugging Face's name of the parameter.
+    pub name: &'a str,
     /// PyTorch's shape of the parameter.
     pub shape: &'a [usize],
     /// The scheduled rate; Adafactor with `relative_step` does not use it.
     pub lr: f64,
+    /// Whether weight decay applies: not to norms and biases, unless `optimizer.no_decay` says so.
+    pub decay: bool,
 }
+
+impl Step<'_> {
+    /// The decay that applies to this parameter.
+    pub const fn weight_decay(&self, configured: f64) -> f64 {
+        if self.decay { configured } else { 0.0 }
+    }
+}
+
+/// A figure of one update: its name in [`crate::protocol::state::figures`] and its value `[1]`, on the device.
+pub type Figure = (&'static str, Tensor<1>);
 
 /// An update rule: parameter and gradient in, new parameter and new state out.
 pub trait Optimizer: Send + 'static {
@@ -42,10 +62,24 @@ pub trait Optimizer: Send + 'static {
         grad: Tensor<1>,
         state: Option<Self::State>,
     ) -> (Tensor<1>, Self::State);
+
+    /// What there is to say about an update that has just been made, `before` and `after` being the state around it.
+    fn figures(
+        &self,
+        step: Step<'_>,
+        grad: &Tensor<1>,
+        before: Option<&Self::State>,
+        after: &Self::State,
+    ) -> Vec<Figure>;
+
+    /// State that all parameters share and that is there once.
+    fn shared(&self) -> Vec<Entry> {
+        Vec::new()
+    }
 }
 
 /// State that can be looked into, written and read back under PyTorch's names.
-pub trait OptimizerState: Sized + Send + 'static {
+pub trait OptimizerState: Sized + Clone + Send + 'static {
     /// Every state value, in PyTorch's order. `shape` is the parameter's.
     fn entries(&self, shape: &[usize]) -> Vec<Entry>;
 
@@ -59,8 +93,15 @@ pub trait OptimizerState: Sized + Send + 'static {
 /// The optimizer that the configuration names.
 pub fn build(config: &OptimizerConfig) -> Box<dyn ParameterUpdates> {
     match config.name {
-        OptimizerName::AdamW => Box::new(Driver::new(adamw::AdamW::new(&config.adamw))),
-        OptimizerName::Adafactor => Box::new(Driver::new(adafactor::Adafactor::new(&config.adafactor))),
-        OptimizerName::Sgd => Box::new(Driver::new(sgd::Sgd::new(&config.sgd))),
+        OptimizerName::AdamW => driver(config, adamw::AdamW::new(&config.adamw)),
+        OptimizerName::AdamW8bit => driver(config, adamw8bit::AdamW8bit::new(&config.adamw8bit)),
+        OptimizerName::Adafactor => driver(config, adafactor::Adafactor::new(&config.adafactor)),
+        OptimizerName::Sgd => driver(config, sgd::Sgd::new(&config.sgd)),
+        OptimizerName::Lion => driver(config, lion::Lion::new(&config.lion)),
+        OptimizerName::Muon => driver(config, muon::Muon::new(&config.muon)),
     }
+}
+
+fn driver<O: Optimizer>(config: &OptimizerConfig, rule: O) -> Box<dyn ParameterUpdates> {
+    Box::new(Driver::new(rule, NoDecay::new(&config.no_decay)))
 }

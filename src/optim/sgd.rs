@@ -9,7 +9,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{Entry, Optimizer, OptimizerState, StateError, Step, state::Taker};
+use super::{Entry, Figure, Optimizer, OptimizerState, StateError, Step, adamw, state::Taker};
 use crate::config::SgdConfig;
 
 /// The rule.
@@ -49,8 +49,8 @@ impl Optimizer for Sgd {
         grad: Tensor<1>,
         state: Option<SgdState>,
     ) -> (Tensor<1>, SgdState) {
-        let grad =
-            if self.weight_decay == 0.0 { grad } else { grad + param.clone().mul_scalar(self.weight_decay) };
+        let decay = step.weight_decay(self.weight_decay);
+        let grad = if decay == 0.0 { grad } else { grad + param.clone().mul_scalar(decay) };
         if self.momentum == 0.0 {
             return (param - grad.mul_scalar(step.lr), SgdState { momentum_buffer: None });
         }
@@ -61,6 +61,11 @@ impl Optimizer for Sgd {
         let update =
             if self.nesterov { grad + buffer.clone().mul_scalar(self.momentum) } else { buffer.clone() };
         (param - update.mul_scalar(step.lr), SgdState { momentum_buffer: Some(buffer) })
+    }
+
+    fn figures(&self, step: Step<'_>, _: &Tensor<1>, _: Option<&SgdState>, after: &SgdState) -> Vec<Figure> {
+        let buffer = after.momentum_buffer.as_ref();
+        buffer.and_then(|buffer| adamw::untouched(step.shape, buffer)).into_iter().collect()
     }
 }
 

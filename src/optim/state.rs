@@ -1,7 +1,11 @@
 //! Optimizer state as named values.
 
+use std::sync::Arc;
+
 use burn::tensor::Tensor;
 use thiserror::Error;
+
+use super::quantize::DynamicMap;
 
 /// One value of a parameter's state under PyTorch's name.
 #[derive(Debug, Clone)]
@@ -18,7 +22,38 @@ pub enum Value {
         values: Tensor<1>,
         shape: Vec<usize>,
     },
+    /// The same in host memory.
+    Host {
+        values: Arc<Vec<f32>>,
+        shape: Vec<usize>,
+    },
+    /// 8-bit codes.
+    Codes(Codes),
     Number(f64),
+}
+
+/// A tensor kept as one byte an element, in host memory.
+#[derive(Debug, Clone)]
+pub struct Codes {
+    pub shape: Vec<usize>,
+    /// One an element, in row-major order.
+    pub codes: Arc<Vec<u8>>,
+    /// The largest absolute value of each block.
+    pub absmax: Arc<Vec<f32>>,
+    /// Elements of a block.
+    pub blocksize: usize,
+    /// What a code stands for, as a share of its block's largest value.
+    pub map: &'static DynamicMap,
+}
+
+impl Codes {
+    /// The values that the codes stand for.
+    pub fn values(&self) -> Vec<f32> {
+        let blocks = self.codes.chunks(self.blocksize).zip(self.absmax.iter());
+        blocks
+            .flat_map(|(codes, scale)| codes.iter().map(move |&code| self.map.value(code) * scale))
+            .collect()
+    }
 }
 
 /// State that does not belong to this optimizer.
@@ -37,10 +72,31 @@ impl Entry {
         Self { name, value: Value::Tensor { values: values.clone(), shape: shape.to_vec() } }
     }
 
+    /// A vector in host memory.
+    pub fn host(name: &'static str, values: Arc<Vec<f32>>) -> Self {
+        Self { name, value: Value::Host { shape: vec![values.len()], values } }
+    }
+
+    /// 8-bit codes.
+    pub const fn codes(name: &'static str, codes: Codes) -> Self {
+        Self { name, value: Value::Codes(codes) }
+    }
+
+    /// PyTorch's shape; `[]` for a number.
+    pub fn shape(&self) -> &[usize] {
+        match &self.value {
+            Value::Tensor { shape, .. } | Value::Host { shape, .. } => shape,
+            Value::Codes(codes) => &codes.shape,
+            Value::Number(_) => &[],
+        }
+    }
+
     /// Elements as PyTorch's `compute_optimizer_size` counts them: 1 for a number.
     pub fn elements(&self) -> u64 {
         match &self.value {
             Value::Tensor { values, .. } => values.dims()[0] as u64,
+            Value::Host { values, .. } => values.len() as u64,
+            Value::Codes(codes) => codes.codes.len() as u64,
             Value::Number(_) => 1,
         }
     }
@@ -49,15 +105,18 @@ impl Entry {
     pub fn bytes(&self) -> u64 {
         match &self.value {
             Value::Tensor { values, .. } => self.elements() * values.dtype().size() as u64,
+            Value::Host { .. } => self.elements() * 4,
+            Value::Codes(_) => self.elements(),
             Value::Number(_) => 4,
         }
     }
 
-    /// The element type: `f32`.
+    /// The element type: `f32`, `u8`.
     pub fn dtype(&self) -> String {
         match &self.value {
             Value::Tensor { values, .. } => values.dtype().name().to_owned(),
-            Value::Number(_) => "f32".to_owned(),
+            Value::Codes(_) => "u8".to_owned(),
+            Value::Host { .. } | Value::Number(_) => "f32".to_owned(),
         }
     }
 }
@@ -72,7 +131,17 @@ impl Taker {
         let at = self.0.iter().position(|entry| entry.name == name)?;
         match self.0.swap_remove(at).value {
             Value::Tensor { values, .. } => Some(values),
-            Value::Number(_) => None,
+            _ => None,
+        }
+    }
+
+    /// The codes of that name, if there are any.
+    pub fn codes(&mut self, name: &str) -> Option<Codes> {
+        let at =
+            self.0.iter().position(|entry| entry.name == name && matches!(entry.value, Value::Codes(_)))?;
+        match self.0.swap_remove(at).value {
+            Value::Codes(codes) => Some(codes),
+            _ => None,
         }
     }
 
@@ -86,7 +155,7 @@ impl Taker {
         let entry = self.0.iter().find(|entry| entry.name == name).ok_or(StateError(name))?;
         match entry.value {
             Value::Number(number) => Ok(number),
-            Value::Tensor { .. } => Err(StateError(name)),
+            _ => Err(StateError(name)),
         }
     }
 }

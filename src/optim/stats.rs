@@ -1,40 +1,52 @@
 //! Statistics and strips of state tensors, reduced on the device and read together.
 
-use burn::tensor::{DType, Int, Tensor, Transaction};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData, Transaction};
 
 use super::{Entry, Value};
-use crate::protocol::{StateTensor, Strip, TensorStats};
+use crate::protocol::{Heat, StateTensor, Strip, TensorStats};
 
 /// Numbers one tensor is reduced to.
 const FIELDS: usize = 6;
 
-/// What the entries hold, each with its statistics. One read for all of them.
+/// What the entries hold, each with its statistics; those of codes are of the values they stand for. One read for all
+/// that is on a device.
 pub fn describe(entries: &[Entry]) -> Vec<StateTensor> {
-    let tensors: Vec<&Tensor<1>> = entries.iter().filter_map(|entry| tensor(entry)).collect();
-    let reduced: Vec<Tensor<1>> = tensors.iter().map(|values| reduce(values)).collect();
+    let reduced: Vec<Tensor<1>> = entries
+        .iter()
+        .filter_map(|entry| match &entry.value {
+            Value::Tensor { values, .. } => Some(reduce(values)),
+            _ => None,
+        })
+        .collect();
     let read = if reduced.is_empty() { Vec::new() } else { read_all(Tensor::cat(reduced, 0)) };
     let mut rows = read.chunks_exact(FIELDS);
     entries
         .iter()
         .map(|entry| StateTensor {
-            shape: match &entry.value {
-                Value::Tensor { shape, .. } => shape.clone(),
-                Value::Number(_) => Vec::new(),
-            },
+            shape: entry.shape().to_vec(),
             dtype: entry.dtype(),
             elements: entry.elements(),
             bytes: entry.bytes(),
-            stats: match entry.value {
+            stats: match &entry.value {
                 Value::Tensor { .. } => rows.next().map(from_row),
-                Value::Number(number) => Some(of_number(number)),
+                Value::Host { values, .. } => Some(of_values(values)),
+                Value::Codes(codes) => Some(of_values(&codes.values())),
+                Value::Number(number) => Some(of_values(&[*number as f32])),
             },
         })
         .collect()
 }
 
-fn tensor(entry: &Entry) -> Option<&Tensor<1>> {
+/// Values of a state tensor as f32, flat; none of a number.
+fn values_of(entry: &Entry) -> Option<Tensor<1>> {
+    let on_host = |values: Vec<f32>| {
+        let count = values.len();
+        Tensor::from_data(TensorData::new(values, [count]), &Device::flex())
+    };
     match &entry.value {
-        Value::Tensor { values, .. } => Some(values),
+        Value::Tensor { values, .. } => Some(values.clone().cast(DType::F32)),
+        Value::Host { values, .. } => Some(on_host(values.to_vec())),
+        Value::Codes(codes) => Some(on_host(codes.values())),
         Value::Number(_) => None,
     }
 }
@@ -64,14 +76,28 @@ fn from_row(row: &[f32]) -> TensorStats {
     }
 }
 
-fn of_number(number: f64) -> TensorStats {
+fn of_values(values: &[f32]) -> TensorStats {
+    let (mut sum, mut squares) = (0.0, 0.0);
+    let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
+    for value in values.iter().map(|&value| f64::from(value)) {
+        sum += value;
+        squares += value * value;
+        // Not `f64::min`, which passes over NaN.
+        if !(value >= min) {
+            min = value;
+        }
+        if !(value <= max) {
+            max = value;
+        }
+    }
+    let count = values.len().max(1) as f64;
     TensorStats {
-        min: number,
-        max: number,
-        mean: number,
-        rms: number.abs(),
-        zeros: u64::from(number == 0.0),
-        nonfinite: u64::from(!number.is_finite()),
+        min,
+        max,
+        mean: sum / count,
+        rms: (squares / count).sqrt(),
+        zeros: values.iter().filter(|value| **value == 0.0).count() as u64,
+        nonfinite: values.iter().filter(|value| !value.is_finite()).count() as u64,
     }
 }
 
@@ -100,8 +126,8 @@ pub fn strips(entries: &[Entry], width: usize) -> Vec<Strip> {
     let width = width.max(1);
     let mut strips = Vec::new();
     for entry in entries {
-        let Value::Tensor { values, shape } = &entry.value else { continue };
-        let values = values.clone().cast(DType::F32);
+        let Some(values) = values_of(entry) else { continue };
+        let shape = entry.shape();
         match shape[..] {
             [] => {}
             [length] => strips.push(strip(entry.name, "element", values, length, width)),
@@ -136,4 +162,31 @@ fn strip(name: &str, axis: &str, values: Tensor<1>, length: usize, width: usize)
     let axis = format!("{axis}{of}; {group} to a cell");
     let values = read_all(Tensor::cat(parts, 0)).into_iter().map(f64::from).collect();
     Strip { name: name.to_owned(), axis, length: length as u64, values }
+}
+
+/// Adafactor's reconstructed second moment of a matrix, `R C / mean(R)`, in at most `width` by `width / 2` cells; none
+/// where the state is not factored or has more than two axes. The mean over a block of an outer product is the product
+/// of the means, so that the matrix itself is never made.
+pub fn reconstructed(entries: &[Entry], width: usize) -> Option<Heat> {
+    let vector = |name: &str| -> Option<Vec<f64>> {
+        let entry = entries.iter().find(|entry| entry.name == name)?;
+        let [_] = entry.shape() else { return None };
+        Some(read_all(values_of(entry)?).into_iter().map(f64::from).collect())
+    };
+    let (row, col) = (vector("exp_avg_sq_row")?, vector("exp_avg_sq_col")?);
+    let mean = row.iter().sum::<f64>() / row.len() as f64;
+    let (rows, cols) = (grouped(&row, (width / 2).max(1)), grouped(&col, width.max(1)));
+    Some(Heat {
+        name: "exp_avg_sq_row exp_avg_sq_col / mean(exp_avg_sq_row)".to_owned(),
+        shape: [row.len(), col.len()],
+        rows: rows.len(),
+        columns: cols.len(),
+        values: rows.iter().flat_map(|row| cols.iter().map(move |col| row / mean * col)).collect(),
+    })
+}
+
+/// Means of at most `cells` equal groups; the last may be smaller.
+fn grouped(values: &[f64], cells: usize) -> Vec<f64> {
+    let group = values.len().div_ceil(cells).max(1);
+    values.chunks(group).map(|part| part.iter().sum::<f64>() / part.len() as f64).collect()
 }

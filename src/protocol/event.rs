@@ -123,14 +123,34 @@ pub struct Window {
 }
 
 /// Loss on the held-out text.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Validation {
     pub update: u64,
     #[serde(with = "number")]
     pub time: f64,
     #[serde(rename = "val/loss", with = "number")]
     pub loss: f64,
+    /// Targets the loss is a mean over: tokens of a language model, rows of a classification.
     pub tokens: u64,
+    /// Of a classification: share of rows whose class was found.
+    #[serde(
+        rename = "val/accuracy",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "number::optional"
+    )]
+    pub accuracy: Option<f64>,
+    /// F1 of class 1 when there are two classes, else the macro average.
+    #[serde(rename = "val/f1", default, skip_serializing_if = "Option::is_none", with = "number::optional")]
+    pub f1: Option<f64>,
+    /// Mean of the F1 of all classes.
+    #[serde(
+        rename = "val/f1_macro",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "number::optional"
+    )]
+    pub f1_macro: Option<f64>,
 }
 
 /// Readings of the machine, about once a second.

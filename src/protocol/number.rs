@@ -1,6 +1,7 @@
 //! Numbers in JSON: a number that is not finite is the string `"nan"`, `"inf"` or `"-inf"`.
 //!
-//! Use as `#[serde(with = "number")]`, `number::optional` for an `Option<f64>`, or `number::list` for a `Vec<f64>`.
+//! Use as `#[serde(with = "number")]`, `number::optional` for an `Option<f64>`, `number::list` for a `Vec<f64>`,
+//! `number::map` for numbers by name.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
@@ -93,6 +94,38 @@ pub mod list {
     /// Reads the numbers in order.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
         Vec::<Written>::deserialize(deserializer)?.into_iter().map(Written::read).collect()
+    }
+}
+
+/// The same for numbers by name.
+pub mod map {
+    use std::collections::BTreeMap;
+
+    use serde::ser::SerializeMap;
+
+    use super::{Deserialize, Deserializer, Serializer, Written, word};
+
+    /// Writes the numbers by name.
+    pub fn serialize<S: Serializer>(
+        values: &BTreeMap<String, f64>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(values.len()))?;
+        for (name, value) in values {
+            match word(*value) {
+                Some(word) => map.serialize_entry(name, word)?,
+                None => map.serialize_entry(name, value)?,
+            }
+        }
+        map.end()
+    }
+
+    /// Reads the numbers by name.
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<String, f64>, D::Error> {
+        let read = BTreeMap::<String, Written>::deserialize(deserializer)?;
+        read.into_iter().map(|(name, value)| Ok((name, value.read()?))).collect()
     }
 }
 

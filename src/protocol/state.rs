@@ -12,6 +12,23 @@ pub struct StateReport {
     pub update: u64,
     pub optimizer: String,
     pub tensors: Vec<TensorState>,
+    /// State that all parameters share and that is there once (`qmap1`, `qmap2`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub shared: BTreeMap<String, StateTensor>,
+}
+
+impl StateReport {
+    /// Bytes of all state in the report.
+    pub fn bytes(&self) -> u64 {
+        let own: u64 = self.tensors.iter().map(TensorState::bytes).sum();
+        own + self.shared.values().map(|tensor| tensor.bytes).sum::<u64>()
+    }
+
+    /// Elements of all state in the report, as PyTorch counts them.
+    pub fn elements(&self) -> u64 {
+        let own: u64 = self.tensors.iter().map(TensorState::elements).sum();
+        own + self.shared.values().map(|tensor| tensor.elements).sum::<u64>()
+    }
 }
 
 /// One parameter and its optimizer state. Shapes and names are PyTorch's.
@@ -25,6 +42,9 @@ pub struct TensorState {
     /// RMS of the last update over RMS of the parameter before it.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "number::optional")]
     pub update_ratio: Option<f64>,
+    /// What was measured at the last update that was looked into, by name: see [`figures`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "number::map")]
+    pub figures: BTreeMap<String, f64>,
     /// State tensors by name (`exp_avg_sq_row`), numbers by name (`step`, `RMS`) as tensors of one element.
     pub state: BTreeMap<String, StateTensor>,
 }
@@ -39,6 +59,19 @@ impl TensorState {
     pub fn elements(&self) -> u64 {
         self.state.values().map(|tensor| tensor.elements).sum()
     }
+}
+
+/// Names of the figures of one parameter.
+pub mod figures {
+    /// `|R C / mean(R) - (g^2 + eps1)| / |g^2 + eps1|` in the Frobenius norm: Adafactor's second moment after the update
+    /// against the update's own squared gradient. At the first update it is what factoring alone loses.
+    pub const FACTORIZATION_ERROR: &str = "factorization_error";
+    /// `|dequantised - m| / |m|` over the tensor, the first moment in f32 before it became codes in this update.
+    pub const QUANTIZATION_ERROR_1: &str = "quantization_error/state1";
+    /// The same of the second moment.
+    pub const QUANTIZATION_ERROR_2: &str = "quantization_error/state2";
+    /// Rows of a matrix that no gradient has ever touched: their second moment is what it began with.
+    pub const ROWS_NEVER_TOUCHED: &str = "rows_never_touched";
 }
 
 /// One state tensor: what it holds and, when asked for, its statistics.
@@ -74,6 +107,23 @@ pub struct StateDetail {
     pub update: u64,
     pub tensor: TensorState,
     pub strips: Vec<Strip>,
+    /// Adafactor's reconstructed second moment `R C / mean(R)` of a matrix.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reconstructed: Option<Heat>,
+}
+
+/// A matrix averaged over equal blocks of cells.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Heat {
+    pub name: String,
+    /// Of the matrix before it was averaged.
+    pub shape: [usize; 2],
+    /// Cells in a column and in a row of `values`.
+    pub rows: usize,
+    pub columns: usize,
+    /// `[rows, columns]`, row after row.
+    #[serde(with = "number::list")]
+    pub values: Vec<f64>,
 }
 
 /// A state tensor as a row of values: a vector as it is, a matrix averaged over its rows and its columns,

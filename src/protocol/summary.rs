@@ -40,6 +40,15 @@ pub struct Summary {
     pub final_val_loss: Option<f64>,
     #[serde(with = "number::optional", default)]
     pub best_val_loss: Option<f64>,
+    /// Of a classification, at the last validation: share of rows whose class was found.
+    #[serde(with = "number::optional", default, skip_serializing_if = "Option::is_none")]
+    pub eval_accuracy: Option<f64>,
+    /// F1 of class 1 when there are two classes, else the macro average.
+    #[serde(with = "number::optional", default, skip_serializing_if = "Option::is_none")]
+    pub eval_f1: Option<f64>,
+    /// Mean of the F1 of all classes.
+    #[serde(with = "number::optional", default, skip_serializing_if = "Option::is_none")]
+    pub eval_f1_macro: Option<f64>,
     /// Tokens over the time spent training, pauses and validation excluded.
     #[serde(with = "number::optional", default)]
     pub tokens_per_second: Option<f64>,

@@ -83,6 +83,7 @@ impl CheckpointView {
             update: self.info.update,
             optimizer: self.info.optimizer.clone(),
             tensors: tensors.collect::<Result<_, _>>()?,
+            shared: BTreeMap::new(),
         })
     }
 
@@ -111,7 +112,7 @@ impl CheckpointView {
             }
         })?;
         let strips = builders.into_values().flat_map(StripBuilder::finish).collect();
-        Ok(StateDetail { update: self.info.update, tensor, strips })
+        Ok(StateDetail { update: self.info.update, tensor, strips, reconstructed: None })
     }
 
     fn shape_of(&self, parameter: &str, state: &str) -> &[usize] {
@@ -151,7 +152,14 @@ impl CheckpointView {
             state.insert(part.clone(), tensor);
         }
         let step = self.info.steps.get(name).copied().or(counted).unwrap_or(0);
-        Ok(TensorState { name: name.to_owned(), shape: shape.to_vec(), step, update_ratio: None, state })
+        Ok(TensorState {
+            name: name.to_owned(),
+            shape: shape.to_vec(),
+            step,
+            update_ratio: None,
+            figures: BTreeMap::new(),
+            state,
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 use anyhow::Context;
 
 use super::{Home, RunDir, last, lock};
-use crate::config::Resolved;
+use crate::config::{Resolved, validate};
 
 /// How long a new worker may take to hold its run's lock.
 const START: Duration = Duration::from_secs(20);
@@ -24,6 +24,7 @@ const LOG_LINES: usize = 3;
 /// # Errors
 /// The folder cannot be written, the process cannot be started, or it ends before it holds the lock.
 pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<RunDir> {
+    validate::trainable(&resolved.config)?;
     let run = RunDir::create(home, name, &with_whole_path(resolved)?)?;
     let mut child = spawn(&run)?;
     let until = Instant::now() + START;

@@ -59,6 +59,10 @@ pub struct ValidationPoint {
     /// Target tokens trained so far, as of the newest update event.
     pub tokens: u64,
     pub loss: f64,
+    /// Of a classification, as are the next two.
+    pub accuracy: Option<f64>,
+    pub f1: Option<f64>,
+    pub f1_macro: Option<f64>,
 }
 
 /// The largest readings, in bytes.
@@ -125,6 +129,9 @@ impl Record {
                     time: validation.time,
                     tokens: self.tokens(),
                     loss: validation.loss,
+                    accuracy: validation.accuracy,
+                    f1: validation.f1,
+                    f1_macro: validation.f1_macro,
                 });
             }
             Event::Host(host) => {
@@ -221,6 +228,11 @@ impl Record {
     /// The lowest training loss of any update.
     pub fn best_train_loss(&self) -> Option<f64> {
         self.lows.last().map(|&(_, loss)| loss)
+    }
+
+    /// The newest validation.
+    pub fn last_validation(&self) -> Option<&ValidationPoint> {
+        self.validations.last()
     }
 
     /// The newest validation loss.

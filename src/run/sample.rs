@@ -66,7 +66,13 @@ pub(crate) fn update(update: u64, loss: f64) -> Event {
 
 /// A validation after that update.
 pub(crate) fn validation(update: u64, loss: f64) -> Event {
-    Event::Validation(Validation { update, time: update as f64 / 2.0, loss, tokens: 4096 })
+    Event::Validation(Validation {
+        update,
+        time: update as f64 / 2.0,
+        loss,
+        tokens: 4096,
+        ..Validation::default()
+    })
 }
 
 /// The end of the run, finished, with the summary of its record so far.
@@ -90,7 +96,7 @@ pub(crate) fn checkpoint(run: &RunDir, update: u64) {
     let state: Vec<_> = parameters
         .iter()
         .flat_map(|p| {
-            ledger::state_of(&config.optimizer, &p.shape)
+            ledger::state_of(&config.optimizer, p)
                 .into_iter()
                 .map(|state| named(&format!("{}.{}", p.name, state.name), &state.shape))
                 .collect::<Vec<_>>()

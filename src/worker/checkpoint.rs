@@ -8,7 +8,7 @@ use safetensors::{Dtype, View};
 use super::trainer::Training;
 use crate::{
     data::Cursor,
-    optim::Value,
+    optim::{Entry, Value},
     protocol::SCHEMA,
     run::{RunDir, atomic, checkpoint::CheckpointInfo},
 };
@@ -37,13 +37,14 @@ pub fn write(run: &RunDir, training: &dyn Training, position: Position<'_>) -> i
             steps.insert(name.clone(), updates);
         }
         for entry in training.optimizer().entries(&name) {
-            state.push((format!("{name}.{}", entry.name), host(&entry.value)));
+            state.push((format!("{name}.{}", entry.name), host(&entry)));
         }
     }
+    state.extend(training.optimizer().shared().iter().map(|entry| (entry.name.to_owned(), host(entry))));
     let weights: Vec<(String, Host)> = training
         .weights()
         .into_iter()
-        .map(|tensor| (tensor.name, Host { shape: tensor.shape, bytes: to_bytes(&tensor.values) }))
+        .map(|tensor| (tensor.name, Host::f32(&tensor.shape, &tensor.values)))
         .collect();
     let info = CheckpointInfo {
         schema: SCHEMA,
@@ -78,19 +79,29 @@ fn serialize(tensors: &[(String, Host)]) -> io::Result<Vec<u8>> {
         .map_err(io::Error::other)
 }
 
-/// An f32 tensor on the host as safetensors stores it.
+/// A tensor on the host as safetensors stores it.
 struct Host {
+    dtype: Dtype,
     shape: Vec<usize>,
     bytes: Vec<u8>,
 }
 
-fn host(value: &Value) -> Host {
-    match value {
-        Value::Tensor { values, shape } => {
+impl Host {
+    fn f32(shape: &[usize], values: &[f32]) -> Self {
+        Self { dtype: Dtype::F32, shape: shape.to_vec(), bytes: to_bytes(values) }
+    }
+}
+
+fn host(entry: &Entry) -> Host {
+    let shape = entry.shape();
+    match &entry.value {
+        Value::Tensor { values, .. } => {
             let values: Vec<f32> = values.clone().cast(DType::F32).into_data().iter::<f32>().collect();
-            Host { shape: shape.clone(), bytes: to_bytes(&values) }
+            Host::f32(shape, &values)
         }
-        Value::Number(number) => Host { shape: Vec::new(), bytes: to_bytes(&[*number as f32]) },
+        Value::Host { values, .. } => Host::f32(shape, values),
+        Value::Codes(codes) => Host { dtype: Dtype::U8, shape: shape.to_vec(), bytes: codes.codes.to_vec() },
+        Value::Number(number) => Host::f32(shape, &[*number as f32]),
     }
 }
 
@@ -100,7 +111,7 @@ fn to_bytes(values: &[f32]) -> Vec<u8> {
 
 impl View for &Host {
     fn dtype(&self) -> Dtype {
-        Dtype::F32
+        self.dtype
     }
 
     fn shape(&self) -> &[usize] {

@@ -127,6 +127,7 @@ impl Engine<'_> {
             update: self.done.updates,
             optimizer: self.around.config.optimizer.name.as_str().to_owned(),
             tensors: self.training.state(names),
+            shared: self.training.shared_state(),
         }
     }
 

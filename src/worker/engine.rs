@@ -56,7 +56,7 @@ pub struct Ending {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Done {
     pub updates: u64,
-    /// Target tokens.
+    /// Real input tokens.
     pub tokens: u64,
     /// Spent on forward, backward and optimizer: no pause, no validation.
     pub busy: Duration,
@@ -150,15 +150,15 @@ impl Engine<'_> {
     fn window(&mut self, window: &Batches) -> bool {
         let count = window.micro_batches.len() as u64;
         let mut busy = Duration::ZERO;
-        for (done, batch) in window.micro_batches.iter().enumerate() {
-            if !self.obey(done > 0) {
+        for (batch, pass) in window.passes(self.done.updates + 1) {
+            if !self.obey(pass.micro_batch > 0) {
                 self.training.discard_window();
                 return false;
             }
             let start = Instant::now();
-            self.training.micro_batch(batch, window.target_tokens);
+            self.training.micro_batch(batch, pass);
             busy += start.elapsed();
-            let done = done as u64 + 1;
+            let done = pass.micro_batch + 1;
             let single = self.mode == Mode::OneMicroBatch;
             if count > 1 && (single || self.last_window_event.elapsed() >= WINDOW_EVENTS) {
                 self.last_window_event = Instant::now();
@@ -194,8 +194,8 @@ impl Engine<'_> {
         let outcome = self.training.update(lr, measure);
         busy += start.elapsed();
         self.cursor = window.after;
-        self.done.tokens += window.target_tokens;
-        self.since_event.tokens += window.target_tokens;
+        self.done.tokens += window.tokens();
+        self.since_event.tokens += window.tokens();
         self.since_event.busy += busy;
         self.done.busy += busy;
         if outcome.skipped {
@@ -276,6 +276,9 @@ impl Engine<'_> {
             time: self.time(),
             loss,
             tokens,
+            accuracy: None,
+            f1: None,
+            f1_macro: None,
         }));
     }
 

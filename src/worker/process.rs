@@ -194,7 +194,7 @@ impl Over {
 fn train(around: &Surroundings) -> Over {
     let result = catch_unwind(AssertUnwindSafe(|| -> anyhow::Result<(Ending, Measured)> {
         let device = devices::open(&around.config.train.device)?;
-        let mut training = trainer::build(&around.config, &device.device);
+        let mut training = trainer::build(&around.config, &device.device)?;
         let windows = Windows::new(around.dataset.clone(), &around.config, Cursor::default())?;
         let windows = Prefetch::new(windows)?;
         let ending = engine::train(around, &mut *training, windows)?;
@@ -213,7 +213,8 @@ fn measured(training: &dyn Training) -> Measured {
     let parameters = training.parameters();
     let elements: usize = parameters.iter().map(|(_, shape)| shape.iter().product::<usize>()).sum();
     let optimizer = training.optimizer();
-    let entries: Vec<_> = optimizer.names().iter().flat_map(|name| optimizer.entries(name)).collect();
+    let own = optimizer.names().into_iter().flat_map(|name| optimizer.entries(&name));
+    let entries: Vec<_> = own.chain(optimizer.shared()).collect();
     Measured {
         parameter_bytes: elements as u64 * ledger::F32,
         state_elements: entries.iter().map(crate::optim::Entry::elements).sum(),

@@ -9,18 +9,18 @@ use burn::tensor::{Device, Tensor};
 
 use super::weights;
 use crate::{
-    config::{Arch, Config},
-    data::Batch,
-    model::{TrainModel, llama::Llama},
+    config::{Arch, Config, ConfigError, validate},
+    data::{Batch, Pass},
+    model::{Noise, TrainModel, llama::Llama},
     optim::{self, Gradients, ParameterUpdates, clip, driver, stats},
-    protocol::{StateDetail, TensorState},
+    protocol::{StateDetail, StateTensor, TensorState},
 };
 
 /// A model under training, whatever its architecture.
 pub trait Training {
-    /// Forward, backward, accumulate. The loss is divided by the target tokens of the whole window, so that the
+    /// Forward, backward, accumulate. The loss is divided by the targets of the whole window, so that the
     /// accumulated gradient is that of the window as one batch.
-    fn micro_batch(&mut self, batch: &Batch, window_tokens: u64) -> PassTimes;
+    fn micro_batch(&mut self, batch: &Batch, pass: Pass) -> PassTimes;
 
     /// Clips and applies what has been accumulated, unless it is not finite.
     fn update(&mut self, lr: f64, measure: bool) -> Outcome;
@@ -46,6 +46,9 @@ pub trait Training {
     /// State of these parameters with statistics; of all when no name is given.
     fn state(&self, names: &[String]) -> Vec<TensorState>;
 
+    /// State that all parameters share, by name.
+    fn shared_state(&self) -> BTreeMap<String, StateTensor>;
+
     /// One parameter opened.
     fn open(&self, name: &str, width: usize) -> Option<StateDetail>;
 }
@@ -69,9 +72,14 @@ pub struct Outcome {
 }
 
 /// Builds the model and the optimizer that the configuration names.
-pub fn build(config: &Config, device: &Device) -> Box<dyn Training> {
+///
+/// # Errors
+/// There is no such model to train.
+pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Training>, ConfigError> {
+    validate::trainable(config)?;
     match config.model.arch {
-        Arch::Llama => Box::new(Trainer::<Llama>::new(config, device)),
+        Arch::Llama => Ok(Box::new(Trainer::<Llama>::new(config, device))),
+        Arch::DistilBert | Arch::Gpt2 => Err(validate::only_planned(config)),
     }
 }
 
@@ -85,8 +93,9 @@ pub struct Trainer<M: TrainModel> {
     /// Sum of the window's losses, each divided by the window's tokens; on the device.
     loss: Option<Tensor<1>>,
     max_norm: f64,
-    /// How far each parameter moved at the last measured update.
-    ratios: BTreeMap<String, f64>,
+    seed: u64,
+    /// How far each parameter moved at the last measured update, and its rule's figures.
+    measured: BTreeMap<String, driver::Measured>,
 }
 
 impl<M: TrainModel> Trainer<M> {
@@ -98,7 +107,8 @@ impl<M: TrainModel> Trainer<M> {
             gradients: Gradients::new(),
             loss: None,
             max_norm: config.clip.max_norm,
-            ratios: BTreeMap::new(),
+            seed: config.train.seed,
+            measured: BTreeMap::new(),
         }
     }
 
@@ -106,26 +116,29 @@ impl<M: TrainModel> Trainer<M> {
         &self,
         name: &str,
         shape: &[usize],
-        described: Vec<(String, crate::protocol::StateTensor)>,
+        described: Vec<(String, StateTensor)>,
     ) -> TensorState {
+        let measured = self.measured.get(name);
         TensorState {
             name: name.to_owned(),
             shape: shape.to_vec(),
             step: self.optimizer.slot(name).map_or(0, |(_, updates)| updates),
-            update_ratio: self.ratios.get(name).copied(),
+            update_ratio: measured.map(|measured| measured.update_ratio),
+            figures: measured.map(|measured| measured.figures.clone()).unwrap_or_default(),
             state: described.into_iter().collect(),
         }
     }
 }
 
 impl<M: TrainModel> Training for Trainer<M> {
-    fn micro_batch(&mut self, batch: &Batch, window_tokens: u64) -> PassTimes {
+    fn micro_batch(&mut self, batch: &Batch, pass: Pass) -> PassTimes {
         let Some(model) = &self.model else { return PassTimes::default() };
-        if batch.target_tokens == 0 || window_tokens == 0 {
+        if batch.target_count == 0 || pass.target_count == 0 {
             return PassTimes::default();
         }
         let start = Instant::now();
-        let loss = model.loss(batch).sum.div_scalar(window_tokens as f64);
+        let noise = Noise::of(self.seed, pass.update, pass.micro_batch);
+        let loss = model.loss(batch, &noise).sum.div_scalar(pass.target_count as f64);
         let value = loss.clone().inner();
         let forward = start.elapsed();
         let mut tape = loss.backward();
@@ -145,10 +158,10 @@ impl<M: TrainModel> Training for Trainer<M> {
         if !skipped && let Some(model) = self.model.take() {
             let scale = clip::coefficient(grad_norm, self.max_norm);
             let apply = driver::Apply { lr, scale, measure };
-            let (model, ratios) = driver::apply(&mut *self.optimizer, model, gradients, apply);
+            let (model, measured) = driver::apply(&mut *self.optimizer, model, gradients, apply);
             self.model = Some(model);
             if measure {
-                self.ratios = ratios;
+                self.measured = measured;
             }
         }
         Outcome { loss, grad_norm, skipped }
@@ -164,7 +177,7 @@ impl<M: TrainModel> Training for Trainer<M> {
         let model = model.valid();
         let (mut sum, mut tokens) = (0.0, 0);
         for batch in batches {
-            let loss = model.loss(&batch);
+            let loss = model.loss(&batch, &Noise::off());
             sum += f64::from(loss.sum.into_scalar::<f32>());
             tokens += loss.targets;
         }
@@ -207,6 +220,11 @@ impl<M: TrainModel> Training for Trainer<M> {
             .collect()
     }
 
+    fn shared_state(&self) -> BTreeMap<String, StateTensor> {
+        let entries = self.optimizer.shared();
+        entries.iter().map(|entry| entry.name.to_owned()).zip(stats::describe(&entries)).collect()
+    }
+
     fn open(&self, name: &str, width: usize) -> Option<StateDetail> {
         let (name, shape) = self.parameters().into_iter().find(|(known, _)| known == name)?;
         let entries = self.optimizer.entries(&name);
@@ -216,6 +234,7 @@ impl<M: TrainModel> Training for Trainer<M> {
             update: 0,
             tensor: self.tensor_state(&name, &shape, state),
             strips: stats::strips(&entries, width),
+            reconstructed: stats::reconstructed(&entries, width),
         })
     }
 }

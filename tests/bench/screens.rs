@@ -60,6 +60,7 @@ fn history() -> Vec<Event> {
                 time: update as f64 * 0.02,
                 loss,
                 tokens: 8192,
+                ..Default::default()
             }));
         }
     }

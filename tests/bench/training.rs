@@ -18,14 +18,14 @@ fn updates(criterion: &mut Criterion) {
         let device = devices::open("flex").expect("flex is always there");
         let dataset = Dataset::open(&config).expect("the stories are built in");
         let mut windows = Windows::new(dataset, &config, Cursor::default()).expect("from the start");
-        let mut training = trainer::build(&config, &device.device);
+        let mut training = trainer::build(&config, &device.device).expect("llama is there");
         let tokens = config.train.effective_batch() * config.train.seq_len;
         group.throughput(Throughput::Elements(tokens as u64));
         group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
             bencher.iter(|| {
                 let window = windows.next_window().expect("the stream has no end");
-                for batch in &window.micro_batches {
-                    training.micro_batch(batch, window.target_tokens);
+                for (batch, pass) in window.passes(1) {
+                    training.micro_batch(batch, pass);
                 }
                 training.update(config.optimizer.lr(), false)
             });

@@ -9,7 +9,7 @@ use super::{number, numbers, read};
 const TOLERANCE: f64 = 1e-7;
 
 #[test]
-fn a_window_is_divided_by_its_target_tokens() {
+fn a_window_is_divided_by_its_target_count() {
     let document = read("grad_accumulation.json");
     let device = Device::flex().autodiff();
     let weight: Vec<f32> = numbers(&document["W0"]["data"]).into_iter().map(|value| value as f32).collect();

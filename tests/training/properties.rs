@@ -2,7 +2,7 @@
 
 use tui_train::{
     config::{Config, Layers, schedule},
-    data::{Cursor, Dataset, Windows},
+    data::{Cursor, Dataset, Pass, Windows},
     ledger,
     optim::Entry,
     worker::trainer::{self, Outcome, Training},
@@ -24,12 +24,12 @@ fn device() -> burn::tensor::Device {
 fn train(config: &Config, updates: u64) -> (Vec<Outcome>, Box<dyn Training>) {
     let dataset = Dataset::open(config).unwrap();
     let mut windows = Windows::new(dataset, config, Cursor::default()).unwrap();
-    let mut training = trainer::build(config, &device());
+    let mut training = trainer::build(config, &device()).unwrap();
     let outcomes = (1..=updates)
         .map(|update| {
             let window = windows.next_window().unwrap();
-            for batch in &window.micro_batches {
-                training.micro_batch(batch, window.target_tokens);
+            for (batch, pass) in window.passes(update) {
+                training.micro_batch(batch, pass);
             }
             training.update(schedule::of(config, 40, update), true)
         })
@@ -71,10 +71,10 @@ fn every_optimizer_overfits_one_batch() {
         let config = config(settings);
         let dataset = Dataset::open(&config).unwrap();
         let batch = dataset.batch(&[0, 1]);
-        let mut training = trainer::build(&config, &device());
+        let mut training = trainer::build(&config, &device()).unwrap();
         let losses: Vec<f64> = (0..400)
             .map(|_| {
-                training.micro_batch(&batch, batch.target_tokens);
+                training.micro_batch(&batch, Pass::alone(1, &batch));
                 training.update(config.optimizer.lr(), false).loss
             })
             .collect();
@@ -104,7 +104,7 @@ fn the_ledger_is_what_is_counted_from_the_tensors() {
         assert_eq!(entries.iter().map(Entry::bytes).sum::<u64>(), ledger.state_bytes, "{name}");
 
         let batch = Dataset::open(&config).unwrap().batch(&[0]);
-        training.micro_batch(&batch, batch.target_tokens);
+        training.micro_batch(&batch, Pass::alone(1, &batch));
         assert_eq!(training.gradient_bytes(), ledger.gradient_bytes, "{name}");
     }
 }
@@ -115,12 +115,12 @@ fn a_window_that_is_not_finite_changes_nothing() {
     let (_, mut training) = train(&config, 2);
     let batch = Dataset::open(&config).unwrap().batch(&[0]);
     // Weights this large are finite, but their squares are not.
-    training.micro_batch(&batch, batch.target_tokens);
+    training.micro_batch(&batch, Pass::alone(1, &batch));
     assert!(!training.update(1e30, false).skipped);
     let (weights, state) = (training.weights(), training.state(&[]));
     assert!(weights.iter().all(|tensor| tensor.values.iter().all(|value| value.is_finite())));
 
-    training.micro_batch(&batch, batch.target_tokens);
+    training.micro_batch(&batch, Pass::alone(1, &batch));
     let outcome = training.update(1e-3, false);
     assert!(outcome.skipped, "{outcome:?}");
     assert!(!outcome.loss.is_finite() || !outcome.grad_norm.is_finite(), "{outcome:?}");
@@ -137,7 +137,7 @@ fn padding_changes_neither_loss_nor_gradient() {
     // The second half of the row is padding: what stands there must not matter.
     let keep = full.seq_len / 2;
     short.lengths[0] = keep;
-    short.target_tokens = keep as u64;
+    short.target_count = keep as u64;
     for at in keep..full.seq_len {
         short.targets[at] = tui_train::data::IGNORE;
     }
@@ -146,8 +146,8 @@ fn padding_changes_neither_loss_nor_gradient() {
         other.inputs[at] = (other.inputs[at] + 7) % 256;
     }
     let outcome = |batch: &tui_train::data::Batch| {
-        let mut training = trainer::build(&config, &device());
-        training.micro_batch(batch, batch.target_tokens);
+        let mut training = trainer::build(&config, &device()).unwrap();
+        training.micro_batch(batch, Pass::alone(1, batch));
         training.update(0.0, false)
     };
     assert_eq!(outcome(&short), outcome(&other));

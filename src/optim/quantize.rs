@@ -1,0 +1,138 @@
+//! Block-wise dynamic quantisation to 8 bits (Dettmers et al. 2022, arXiv 2110.02861), as bitsandbytes has it.
+//!
+//! A block of values is divided by its largest absolute value; each quotient becomes the code of the nearest of 256
+//! values. These are spaced evenly within each power of ten, so that small values keep their precision.
+
+use std::sync::LazyLock;
+
+/// Values in [-1, 1], for a moment with a sign.
+static SIGNED: LazyLock<DynamicMap> = LazyLock::new(|| DynamicMap::new(true));
+/// Values in [0, 1], for a second moment.
+static UNSIGNED: LazyLock<DynamicMap> = LazyLock::new(|| DynamicMap::new(false));
+
+/// Bits of the mantissa that choose a cell of the search table.
+const CELL_BITS: u32 = 5;
+/// Cells for numbers of one sign: all exponents.
+const CELLS: usize = 256 << CELL_BITS;
+
+/// What each of the 256 codes stands for, in rising order.
+#[derive(Debug)]
+pub struct DynamicMap {
+    values: [f32; 256],
+    /// Half way between neighbours.
+    midpoints: [f32; 255],
+    /// A code near the right one for each cell of positive and of negative numbers.
+    guesses: Vec<u8>,
+}
+
+impl DynamicMap {
+    /// The map for values with a sign.
+    pub fn signed() -> &'static Self {
+        &SIGNED
+    }
+
+    /// The map for values without one.
+    pub fn unsigned() -> &'static Self {
+        &UNSIGNED
+    }
+
+    /// For i in 0..7: the midpoints of an even division of [0.1, 1] times `10^(i-6)`, in `2^i` parts with a sign, in
+    /// `2^(i+1)` without; then 0 and 1.
+    fn new(signed: bool) -> Self {
+        let mut all = vec![0.0_f64, 1.0];
+        for decade in 0..7 {
+            let parts = 1 << if signed { decade } else { decade + 1 };
+            let scale = 10_f64.powi(decade - 6);
+            for part in 0..parts {
+                let value = (0.1 + 0.9 * (f64::from(part) + 0.5) / f64::from(parts)) * scale;
+                all.push(value);
+                if signed {
+                    all.push(-value);
+                }
+            }
+        }
+        all.sort_by(f64::total_cmp);
+        let values: [f32; 256] = std::array::from_fn(|code| all[code] as f32);
+        let midpoints = std::array::from_fn(|code| 0.5 * (values[code] + values[code + 1]));
+        let mut map = Self { values, midpoints, guesses: Vec::new() };
+        map.guesses = (0..2 * CELLS)
+            .map(|cell| {
+                let bits = ((cell % CELLS) as u32) << (23 - CELL_BITS) | (1 << (22 - CELL_BITS));
+                let centre = f32::from_bits(bits);
+                let centre = if cell < CELLS { centre } else { -centre };
+                map.midpoints.partition_point(|midpoint| *midpoint < centre) as u8
+            })
+            .collect();
+        map
+    }
+
+    /// All values, by code.
+    pub const fn values(&self) -> &[f32; 256] {
+        &self.values
+    }
+
+    /// What a code stands for.
+    pub fn value(&self, code: u8) -> f32 {
+        self.values[usize::from(code)]
+    }
+
+    /// The code of the nearest value.
+    pub fn nearest(&self, x: f32) -> u8 {
+        let bits = x.to_bits();
+        let cell = (bits & 0x7FFF_FFFF) >> (23 - CELL_BITS);
+        let sign = if bits >> 31 == 0 { 0 } else { CELLS };
+        let mut code = usize::from(self.guesses[cell as usize + sign]);
+        while code < 255 && x > self.midpoints[code] {
+            code += 1;
+        }
+        while code > 0 && x < self.midpoints[code - 1] {
+            code -= 1;
+        }
+        code as u8
+    }
+
+    /// The code of the nearest value that does not have the other sign: CUDA moves one code on where zero was nearest
+    /// to a negative value.
+    pub fn nearest_of_sign(&self, x: f32) -> u8 {
+        let code = self.nearest(x);
+        match (self.value(code).is_sign_negative(), x.is_sign_negative()) {
+            (false, true) => code.saturating_sub(1),
+            (true, false) => code.saturating_add(1),
+            _ => code,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn every_value_is_its_own_code() {
+        for map in [DynamicMap::signed(), DynamicMap::unsigned()] {
+            assert!(map.values().is_sorted_by(|a, b| a < b));
+            for code in 0..=255 {
+                assert_eq!(map.nearest(map.value(code)), code);
+            }
+        }
+        assert_eq!((DynamicMap::signed().nearest(0.0), DynamicMap::unsigned().nearest(0.0)), (127, 0));
+        assert_eq!(DynamicMap::signed().nearest_of_sign(-1e-9), 126);
+        assert_eq!(DynamicMap::signed().nearest_of_sign(1e-9), 127, "zero has the sign of a positive value");
+    }
+
+    proptest! {
+        #[test]
+        fn no_other_value_is_nearer(x in -1.2_f32..1.2, small in -30_i32..0) {
+            for x in [x, x * 2_f32.powi(small)] {
+                for map in [DynamicMap::signed(), DynamicMap::unsigned()] {
+                    let distance = |code: u8| (f64::from(map.value(code)) - f64::from(x)).abs();
+                    let found = distance(map.nearest(x));
+                    // Midpoints are rounded to f32.
+                    prop_assert!((0..=255).all(|code| found <= distance(code) + 1e-7 * f64::from(x.abs())));
+                }
+            }
+        }
+    }
+}
