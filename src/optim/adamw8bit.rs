@@ -201,15 +201,12 @@ fn block(
     }
     (*absmax1, *absmax2) = (largest1, largest2);
     // A block of zeros has no scale: any code stands for zero.
-    let (scale1, scale2) = (inverse(largest1), inverse(largest2));
+    let divisor = |largest: f32| if largest > 0.0 { largest } else { 1.0 };
+    let (divisor1, divisor2) = (divisor(largest1), divisor(largest2));
     for at in 0..grad.len() {
-        codes1[at] = map1.nearest_of_sign(m[at] * scale1);
-        codes2[at] = map2.nearest(v[at] * scale2);
+        codes1[at] = map1.nearest_of_sign(m[at] / divisor1);
+        codes2[at] = map2.nearest(v[at] / divisor2);
     }
-}
-
-fn inverse(x: f32) -> f32 {
-    if x > 0.0 { x.recip() } else { 0.0 }
 }
 
 /// The values in host memory; no copy where they are there and held once.
