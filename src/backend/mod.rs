@@ -1,4 +1,7 @@
-//! Devices and the counting allocator. Backend names live here alone.
+//! Devices by name, the hot operations, and what there is to know about memory.
 
 pub mod allocator;
 pub mod devices;
+#[cfg(feature = "libtorch")]
+pub mod libtorch;
+pub mod ops;

@@ -1,0 +1,119 @@
+// What libtorch has and the Rust bindings do not: gradients with a seed, fused AdamW, norms over lists, memory statistics,
+// TF32. Needs no CUDA headers. Every function returns 0, 1 when memory ran out, or 2 for any other error, whose text
+// `shim_last_error` then holds.
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torch/version.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+using at::Tensor;
+
+thread_local std::string last_error;
+
+template <typename Work>
+int guarded(Work work) {
+  try {
+    work();
+    return 0;
+  } catch (const c10::OutOfMemoryError &error) {
+    last_error = error.what_without_backtrace();
+    return 1;
+  } catch (const c10::Error &error) {
+    last_error = error.what_without_backtrace();
+  } catch (const std::exception &error) {
+    last_error = error.what();
+  }
+  return 2;
+}
+
+std::vector<Tensor> list(Tensor *const *tensors, size_t count) {
+  std::vector<Tensor> all;
+  all.reserve(count);
+  for (size_t at = 0; at < count; ++at) all.push_back(*tensors[at]);
+  return all;
+}
+
+c10::DeviceAllocator *cuda() { return c10::getDeviceAllocator(c10::DeviceType::CUDA); }
+
+}  // namespace
+
+extern "C" {
+
+const char *shim_last_error() { return last_error.c_str(); }
+
+// torch.autograd.grad(root, inputs, seed). An input that the root does not depend on gives a null pointer.
+int shim_grad(const Tensor *root, const Tensor *seed, Tensor *const *inputs, size_t count, Tensor **gradients) {
+  return guarded([&] {
+    torch::autograd::edge_list roots{torch::autograd::impl::gradient_edge(*root)};
+    torch::autograd::edge_list ends;
+    for (size_t at = 0; at < count; ++at) ends.push_back(torch::autograd::impl::gradient_edge(*inputs[at]));
+    auto &engine = torch::autograd::Engine::get_default_engine();
+    auto all = engine.execute(roots, {*seed}, /*keep_graph=*/false, /*create_graph=*/false, /*accumulate_grad=*/false, ends);
+    for (size_t at = 0; at < count; ++at) gradients[at] = all[at].defined() ? new Tensor(all[at]) : nullptr;
+  });
+}
+
+// torch.optim.AdamW(fused=True) on one parameter, in place. `step` is the number of updates including this one.
+int shim_fused_adamw(Tensor *param, Tensor *grad, Tensor *exp_avg, Tensor *exp_avg_sq, Tensor *max_exp_avg_sq, double step,
+                     double lr, double beta1, double beta2, double weight_decay, double eps) {
+  return guarded([&] {
+    at::NoGradGuard no_grad;
+    auto steps = at::full({}, step, at::TensorOptions().dtype(at::kFloat).device(param->device()));
+    std::vector<Tensor> largest;
+    if (max_exp_avg_sq != nullptr) largest.push_back(*max_exp_avg_sq);
+    at::_fused_adamw_({*param}, {*grad}, {*exp_avg}, {*exp_avg_sq}, largest, {steps}, lr, beta1, beta2, weight_decay, eps,
+                      /*amsgrad=*/max_exp_avg_sq != nullptr, /*maximize=*/false);
+  });
+}
+
+// The norm over all tensors together, a scalar on their device.
+int shim_global_norm(Tensor *const *tensors, size_t count, Tensor **norm) {
+  return guarded([&] {
+    at::NoGradGuard no_grad;
+    auto norms = at::_foreach_norm(list(tensors, count), 2, at::kFloat);
+    *norm = new Tensor(at::linalg_vector_norm(at::stack(norms)));
+  });
+}
+
+// allocated, its peak, reserved, its peak, retries after a failed allocation, failures.
+int shim_memory(int device, int64_t *figures) {
+  return guarded([&] {
+    std::memset(figures, 0, 6 * sizeof(int64_t));
+    auto *allocator = cuda();
+    if (!allocator->initialized()) return;
+    auto stats = allocator->getDeviceStats(static_cast<c10::DeviceIndex>(device));
+    constexpr size_t all = 0;
+    figures[0] = stats.allocated_bytes[all].current;
+    figures[1] = stats.allocated_bytes[all].peak;
+    figures[2] = stats.reserved_bytes[all].current;
+    figures[3] = stats.reserved_bytes[all].peak;
+    figures[4] = stats.num_alloc_retries;
+    figures[5] = stats.num_ooms;
+  });
+}
+
+int shim_empty_cache() { return guarded([] { cuda()->emptyCache(); }); }
+
+// Matrix products in TF32 on devices that have it. Its names changed after 2.9.
+int shim_tf32(int on) {
+  return guarded([&] {
+#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 10
+    at::globalContext().setFloat32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL,
+                                            on ? at::Float32Precision::TF32 : at::Float32Precision::IEEE);
+#else
+    at::globalContext().setFloat32Precision("cuda", "matmul", on ? "tf32" : "ieee");
+#endif
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,100 @@
+//! The hot operations of the models: each has a plain body for every device, and on libtorch runs as one node of the
+//! tape, where Burn would record every step of it.
+//!
+//! Suffixes of tensor names are those of `model`.
+
+use burn::tensor::{Device, Int, Tensor, TensorData, activation};
+
+#[cfg(feature = "libtorch")]
+use super::libtorch::ops as fused;
+
+/// What is added to the attention scores: 0 where a query may look, a large negative number where not.
+#[derive(Debug, Clone)]
+pub struct AttentionMask {
+    /// Broadcasts over batch and heads.
+    pub additive_bkgtt: Tensor<5>,
+    /// Exactly the causal mask: a kernel may use its own.
+    pub causal: bool,
+}
+
+/// `softmax(q k^T / sqrt(e) + mask) v`, `[b, t, h e]`, of `q` `[b, t, h, e]` and `k`, `v` `[b, t, k, e]`: `h / k` query
+/// heads share one key and value head.
+pub fn attention(
+    q_bthe: Tensor<4>,
+    k_btke: Tensor<4>,
+    v_btke: Tensor<4>,
+    mask: &AttentionMask,
+) -> Tensor<3> {
+    #[cfg(feature = "libtorch")]
+    if let Some(mixed) = fused::attention(&q_bthe, &k_btke, &v_btke, mask) {
+        return mixed;
+    }
+    let [rows, time, heads, head] = q_bthe.dims();
+    let shared = k_btke.dims()[2];
+    let group = heads / shared;
+    // Grouped by broadcasting rather than by copying.
+    let q_bthe = q_bthe.mul_scalar(1.0 / (head as f64).sqrt());
+    let q_bkgte = q_bthe.reshape([rows, time, shared, group, head]).permute([0, 2, 3, 1, 4]);
+    let k_bkget = k_btke.permute([0, 2, 3, 1]).reshape([rows, shared, 1, head, time]);
+    let v_bkgte = v_btke.permute([0, 2, 1, 3]).reshape([rows, shared, 1, time, head]);
+    let scores_bkgtt = q_bkgte.matmul(k_bkget) + mask.additive_bkgtt.clone();
+    let mixed_bkgte = activation::softmax(scores_bkgtt, 4).matmul(v_bkgte);
+    mixed_bkgte.permute([0, 3, 1, 2, 4]).reshape([rows, time, heads * head])
+}
+
+/// `x / sqrt(mean(x^2) + eps) * weight` over the last axis.
+pub fn rms_norm(x_btd: Tensor<3>, weight_d: Tensor<1>, eps: f64) -> Tensor<3> {
+    #[cfg(feature = "libtorch")]
+    if let Some(normed) = fused::rms_norm(&x_btd, &weight_d, eps) {
+        return normed;
+    }
+    let mean_bt1 = x_btd.clone().square().mean_dim(2);
+    x_btd * mean_bt1.add_scalar(eps).sqrt().recip() * weight_d.unsqueeze::<3>()
+}
+
+/// Turns the pairs `(i, i + e/2)` of `[b, t, h, e]` by the angles whose cosines and sines are `[t, e/2]`.
+pub fn rotary(x_bthe: Tensor<4>, cos_te: &Tensor<2>, sin_te: &Tensor<2>) -> Tensor<4> {
+    #[cfg(feature = "libtorch")]
+    if let Some(turned) = fused::rotary(&x_bthe, cos_te, sin_te) {
+        return turned;
+    }
+    let [_, time, _, width] = x_bthe.dims();
+    let half = width / 2;
+    let table = |table: &Tensor<2>| table.clone().narrow(0, 0, time).reshape([1, time, 1, half]);
+    let (cos, sin) = (table(cos_te), table(sin_te));
+    let first = x_bthe.clone().narrow(3, 0, half);
+    let second = x_bthe.narrow(3, half, half);
+    let turned = [first.clone() * cos.clone() - second.clone() * sin.clone(), second * cos + first * sin];
+    Tensor::cat(turned.to_vec(), 3)
+}
+
+/// `silu(gate) * up`.
+pub fn swiglu(gate_btf: Tensor<3>, up_btf: Tensor<3>) -> Tensor<3> {
+    #[cfg(feature = "libtorch")]
+    if let Some(product) = fused::swiglu(&gate_btf, &up_btf) {
+        return product;
+    }
+    activation::silu(gate_btf) * up_btf
+}
+
+/// `sum over targets of -log softmax(logits)[target]`, `[1]`, in nats. Logits are `[n, v]`; targets equal to `ignore` add
+/// nothing to the value and nothing to the gradient.
+pub fn cross_entropy_sum(logits_nv: Tensor<2>, targets: &[i32], ignore: i32, device: &Device) -> Tensor<1> {
+    #[cfg(feature = "libtorch")]
+    if let Some(sum) = fused::cross_entropy_sum(&logits_nv, targets, ignore) {
+        return sum;
+    }
+    let count = targets.len();
+    let ids: Vec<i64> = targets.iter().map(|&target| i64::from(target.max(0))).collect();
+    let ids_n1 = Tensor::<2, Int>::from_data(TensorData::new(ids, [count, 1]), device);
+    // log-sum-exp about the largest logit; the shift has no gradient, as it cancels.
+    let largest_n1 = logits_nv.clone().detach().max_dim(1);
+    let shifted_nv = logits_nv - largest_n1;
+    let picked_n1 = shifted_nv.clone().gather(1, ids_n1);
+    let nll_n1 = shifted_nv.exp().sum_dim(1).log() - picked_n1;
+    if targets.iter().all(|&target| target != ignore) {
+        return nll_n1.sum();
+    }
+    let counts: Vec<f32> = targets.iter().map(|&target| if target == ignore { 0.0 } else { 1.0 }).collect();
+    (nll_n1 * Tensor::from_data(TensorData::new(counts, [count, 1]), device)).sum()
+}
