@@ -1,5 +1,7 @@
 //! The real binary, headless.
 
 mod bad_input;
+mod check;
 mod headless;
+mod inspect;
 mod lifecycle;
