@@ -120,11 +120,7 @@ pub const ACTIONS: &[About] = &[
     about(Action::AccumulateUp, "accumulate-up", "twice the accumulation in the draft"),
     about(Action::AccumulateDown, "accumulate-down", "half the accumulation in the draft"),
     about(Action::Mark, "mark", "mark the run to compare it"),
-    about(
-        Action::CheckAccumulation,
-        "accumulation-check",
-        "1 x B against B x 1: is the gradient the same?",
-    ),
+    about(Action::CheckAccumulation, "accumulation-check", "1 x B against B x 1: is the gradient the same?"),
     about(Action::Refresh, "refresh", "read the list of runs again"),
     about(Action::Freeze, "freeze", "freeze the display; training goes on"),
     about(Action::LogAxis, "log", "logarithmic or linear y axis"),

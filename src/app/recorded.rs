@@ -6,9 +6,9 @@ use crate::{
     config::{Config, Layers, OptimizerName, schedule},
     ledger::{self, Element},
     protocol::{
-        AccumulationCheck, Alert, CheckpointWritten, CommandRecord, DataReport, Deviation, Event, Header, Heat, Host, Level, Reason, RunEnded,
-        StateDetail, StateReport, StateTensor, Strip, Summary, TensorState, TensorStats, Update, Validation,
-        Window, state::figures, summary::Measured,
+        AccumulationCheck, Alert, CheckpointWritten, CommandRecord, DataReport, Deviation, Event, Header,
+        Heat, Host, Level, Reason, RunEnded, StateDetail, StateReport, StateTensor, Strip, Summary,
+        TensorState, TensorStats, Update, Validation, Window, state::figures, summary::Measured,
     },
 };
 

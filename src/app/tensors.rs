@@ -190,7 +190,10 @@ impl Tensors {
     pub fn columns(&self) -> Vec<Column> {
         let any = |names: &[&str]| {
             self.report.as_ref().is_some_and(|report| {
-                report.tensors.iter().any(|tensor| names.iter().any(|name| tensor.figures.contains_key(*name)))
+                report
+                    .tensors
+                    .iter()
+                    .any(|tensor| names.iter().any(|name| tensor.figures.contains_key(*name)))
             })
         };
         let errors =
@@ -268,9 +271,7 @@ fn compare(column: Column, a: &Line<'_>, b: &Line<'_>) -> Ordering {
         Column::Max => by(|stats| stats.max),
         Column::Zeros => by(|stats| stats.zeros as f64),
         Column::NonFinite => by(|stats| stats.nonfinite as f64),
-        Column::Ratio => {
-            measured(a.parameter.update_ratio).total_cmp(&measured(b.parameter.update_ratio))
-        }
+        Column::Ratio => measured(a.parameter.update_ratio).total_cmp(&measured(b.parameter.update_ratio)),
         Column::Error => measured(a.error()).total_cmp(&measured(b.error())),
         Column::Untouched => measured(a.untouched()).total_cmp(&measured(b.untouched())),
         Column::Dtype => state(a).map(|s| s.dtype).cmp(&state(b).map(|s| s.dtype)),

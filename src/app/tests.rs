@@ -250,7 +250,11 @@ fn an_accumulation_check_runs_on_the_draft_or_on_the_run_that_is_shown() {
     let mut state = watching(Screen::Train);
     state.form.assign("train.seed", "9").unwrap();
     let effects = act(&mut state, Action::CheckAccumulation);
-    assert_eq!(effects, [Effect::Check { number: 1, settings: String::new() }], "nothing was set for the run");
+    assert_eq!(
+        effects,
+        [Effect::Check { number: 1, settings: String::new() }],
+        "nothing was set for the run"
+    );
     assert_eq!(state.context(), Context::Check);
     assert_eq!(act(&mut state, Action::Back), [Effect::StopCheck], "nobody waits for it any more");
     act(&mut state, Action::Show(Screen::Setup));

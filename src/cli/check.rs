@@ -43,7 +43,11 @@ struct Accumulation {
 pub fn run(args: Args) -> anyhow::Result<i32> {
     let What::Accumulation(Accumulation { settings, json }) = args.what;
     let found = check::accumulation(&settings.resolve()?.config)?;
-    if json { output::json(&found)? } else { output::text(&page(&found))? };
+    if json {
+        output::json(&found)?
+    } else {
+        output::text(&page(&found))?
+    };
     Ok(if found.holds { 0 } else { FAILED })
 }
 

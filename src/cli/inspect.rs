@@ -212,8 +212,7 @@ fn page(source: &Source, report: &StateReport) -> String {
 
 /// What the table says of one state tensor, from its name on.
 fn cells(name: &str, state: &StateTensor) -> Vec<String> {
-    let mut cells =
-        vec![name.to_owned(), shape(&state.shape), state.dtype.clone(), bytes(state.bytes)];
+    let mut cells = vec![name.to_owned(), shape(&state.shape), state.dtype.clone(), bytes(state.bytes)];
     if state.shape.is_empty() {
         // A number has no statistics: it is what it is.
         cells.push(state.stats.as_ref().map_or_else(dash, |stats| format!("= {}", scalar(stats.max))));
@@ -312,7 +311,10 @@ mod tests {
         let json = as_json(&run, &source, &report);
         let ledger = ledger::ledger(&run.config().unwrap());
         assert_eq!(json["state_bytes"], ledger.state_bytes);
-        assert_eq!((&json["shared"]["qmap1"]["bytes"], &json["shared"]["qmap2"]["elements"]), (&1024.into(), &256.into()));
+        assert_eq!(
+            (&json["shared"]["qmap1"]["bytes"], &json["shared"]["qmap2"]["elements"]),
+            (&1024.into(), &256.into())
+        );
         assert_eq!(json["tensors"][0]["figures"]["rows_never_touched"], 0.0);
         let text = page(&source, &report);
         assert!(text.contains("(shared by all)") && text.contains("0 of 256"), "{text}");

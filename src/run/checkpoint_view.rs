@@ -217,7 +217,9 @@ impl CheckpointView {
         };
         let damaged = |problem: String| RunError::Damaged { path: self.path.clone(), problem };
         let Some(config) = &self.config else {
-            let problem = format!("holds 8-bit codes of `{parameter}`, and run.toml, which says their block size, cannot be read");
+            let problem = format!(
+                "holds 8-bit codes of `{parameter}`, and run.toml, which says their block size, cannot be read"
+            );
             return Err(damaged(problem));
         };
         let read = |key: &str| {

@@ -98,8 +98,7 @@ pub(crate) fn checkpoint(run: &RunDir, update: u64) {
         };
         (name, dtype, shape.to_vec(), bytes)
     };
-    let weights: Vec<_> =
-        parameters.iter().map(|p| named(p.name.clone(), &p.shape, Element::F32)).collect();
+    let weights: Vec<_> = parameters.iter().map(|p| named(p.name.clone(), &p.shape, Element::F32)).collect();
     let mut state = Vec::new();
     for p in &parameters {
         for of in ledger::state_of(&config.optimizer, p) {

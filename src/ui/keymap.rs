@@ -170,7 +170,8 @@ fn find(context: Context, key: Key) -> Option<Action> {
 pub fn lookup(context: Context, key: Key) -> Option<Action> {
     let everywhere = || {
         let action = find(Context::Global, key)?;
-        let overlaid = matches!(context, Context::Help | Context::Quit | Context::StartBeside | Context::Check);
+        let overlaid =
+            matches!(context, Context::Help | Context::Quit | Context::StartBeside | Context::Check);
         // Under an overlay a key must not reach the run.
         let harmless = matches!(
             action,

@@ -174,7 +174,10 @@ mod tests {
         let half = Style::reset().fg(Color::Rgb(1, 2, 3)).bg(Color::Rgb(4, 5, 6));
         buffer.set_string(0, 1, "▀▀", half);
         let drawn = picture(&buffer);
-        assert!(drawn.contains("height=\"8.2\" fill=\"#010203\"") && drawn.contains("fill=\"#040506\""), "{drawn}");
+        assert!(
+            drawn.contains("height=\"8.2\" fill=\"#010203\"") && drawn.contains("fill=\"#040506\""),
+            "{drawn}"
+        );
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
     }
 }

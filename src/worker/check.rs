@@ -119,7 +119,9 @@ fn first_window(
 /// micro-batch without targets has no mean and is left out.
 fn mean_of_means(window: &Window) -> impl Iterator<Item = (&Batch, Pass)> {
     let count = window.micro_batches.iter().filter(|batch| batch.target_count > 0).count() as u64;
-    window.passes(1).map(move |(batch, pass)| (batch, Pass { target_count: batch.target_count * count, ..pass }))
+    window
+        .passes(1)
+        .map(move |(batch, pass)| (batch, Pass { target_count: batch.target_count * count, ..pass }))
 }
 
 fn accumulate<'a>(

@@ -54,7 +54,7 @@ fn a_file_of_settings_and_a_text_of_unequal_sequences() {
 fn what_cannot_be_checked_is_refused_in_one_sentence() {
     let sandbox = Sandbox::new();
     for (setting, word) in [
-        ("train.accumulate=0", "at least 1"),
+        ("train.accumulate=0", "from 1 to 4096"),
         ("train.acumulate=2", "did you mean `train.accumulate`?"),
         ("data.path=/nowhere.txt", "/nowhere.txt"),
         ("model.preset=gpt2-124m", "planned"),

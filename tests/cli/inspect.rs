@@ -56,7 +56,8 @@ fn eight_bit_state_reads_the_same_from_the_run_and_from_its_checkpoint() {
         }
         if told["state"]["state1"]["dtype"] == "u8" {
             coded += 1;
-            let error = |moment: &str| told["figures"][format!("quantization_error/{moment}")].as_f64().unwrap();
+            let error =
+                |moment: &str| told["figures"][format!("quantization_error/{moment}")].as_f64().unwrap();
             assert!((1e-4..0.2).contains(&error("state1")), "{told}");
             assert!((1e-4..0.2).contains(&error("state2")), "{told}");
             assert!(stored.get("figures").is_none(), "codes do not tell what they lost");

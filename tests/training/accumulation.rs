@@ -181,8 +181,7 @@ fn more_micro_batches_than_an_epoch_has_make_one_update_of_it() {
     let mut training = build(&config);
     let window = &windows[2];
     let parts = gradient(&mut *training, &window.micro_batches, |_| window.target_count);
-    let epoch =
-        gradient(&mut *training, &[dataset.batch(&[0, 1, 2, 3, 4])], |batch| batch.target_count);
+    let epoch = gradient(&mut *training, &[dataset.batch(&[0, 1, 2, 3, 4])], |batch| batch.target_count);
     assert_eq!(window.target_count, 138);
     assert!(apart(&epoch, &parts) < ROUNDING, "{}", apart(&epoch, &parts));
 }

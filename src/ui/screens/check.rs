@@ -48,15 +48,7 @@ pub fn draw(check: &Check, theme: &Theme, area: Rect, buffer: &mut Buffer) {
 }
 
 /// A box with one sentence.
-fn short(
-    check: &Check,
-    text: &str,
-    role: Role,
-    room: usize,
-    theme: &Theme,
-    area: Rect,
-    buffer: &mut Buffer,
-) {
+fn short(check: &Check, text: &str, role: Role, room: usize, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let height = format::wrap(text, room).len() as u16 + 4;
     let inside = dialog(area, (WIDTH, height), "accumulation check", buffer, theme);
     write(inside, 0, &Line::from(span(format::cut(&check.of, room), Role::Strong, theme)), buffer);
@@ -74,12 +66,8 @@ fn figures(check: &Check, found: &AccumulationCheck, room: usize, theme: &Theme)
         let [at_once, in_parts] = figures;
         Line::from(vec![name(text), figure(at_once), figure(in_parts)])
     };
-    let of = format!(
-        "{}, {rows} sequences, {} targets, {}",
-        check.of,
-        format::count(found.targets),
-        found.device
-    );
+    let of =
+        format!("{}, {rows} sequences, {} targets, {}", check.of, format::count(found.targets), found.device);
     let holds = if found.holds {
         span("✓ the same gradient but for rounding", Role::Good, theme)
     } else {

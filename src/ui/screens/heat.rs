@@ -39,8 +39,11 @@ pub fn draw(heat: &Heat, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         let spans: Vec<Span<'_>> = (0..map.columns)
             .map(|column| {
                 let below = pair.get(1).map(|row| row[column]);
-                let (sign, style) =
-                    if halves { half(pair[0][column], below, theme) } else { heat_cell(pair[0][column], theme) };
+                let (sign, style) = if halves {
+                    half(pair[0][column], below, theme)
+                } else {
+                    heat_cell(pair[0][column], theme)
+                };
                 Span::styled(sign.repeat(cell), style)
             })
             .collect();
