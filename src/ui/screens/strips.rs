@@ -31,7 +31,9 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         write(inside, 0, &Line::from(span("reading its state", Role::Dim, theme)), buffer);
         return;
     };
-    let mut row = facts(detail, theme, inside, buffer);
+    // Every update that was looked into wrote its statistics into the record.
+    let looked = state.view().state.as_ref().map(|report| report.update);
+    let mut row = facts(detail, looked, theme, inside, buffer);
     if detail.strips.is_empty() {
         let text = "this optimizer keeps no state for this parameter";
         write(inside, row, &Line::from(span(text, Role::Dim, theme)), buffer);
@@ -54,7 +56,7 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-fn facts(detail: &StateDetail, theme: &Theme, area: Rect, buffer: &mut Buffer) -> u16 {
+fn facts(detail: &StateDetail, looked: Option<u64>, theme: &Theme, area: Rect, buffer: &mut Buffer) -> u16 {
     let tensor = &detail.tensor;
     let whole = [
         ("shape", format::shape(&tensor.shape)),
@@ -64,7 +66,7 @@ fn facts(detail: &StateDetail, theme: &Theme, area: Rect, buffer: &mut Buffer) -
     ];
     let width = usize::from(area.width);
     let mut lines: Vec<Vec<Span<'_>>> = vec![Vec::new()];
-    for (name, value) in whole.into_iter().chain(measured(tensor)) {
+    for (name, value) in whole.into_iter().chain(measured(tensor, looked)) {
         let length = name.chars().count() + value.chars().count() + 3;
         let used: usize = lines.last().map_or(0, |line| line.iter().map(Span::width).sum());
         if used > 0 && used + length > width + 2 {
@@ -83,8 +85,8 @@ fn facts(detail: &StateDetail, theme: &Theme, area: Rect, buffer: &mut Buffer) -
     if area.height > 24 || rows == 1 { rows + 1 } else { rows }
 }
 
-/// What was measured at the last update that was looked into.
-fn measured(tensor: &TensorState) -> Vec<(&'static str, String)> {
+/// What was measured at the last update that was looked into, and which that was.
+fn measured(tensor: &TensorState, looked: Option<u64>) -> Vec<(&'static str, String)> {
     let figure = |name: &str| tensor.figures.get(name).copied();
     let mut found = Vec::new();
     if let Some(ratio) = tensor.update_ratio {
@@ -101,6 +103,9 @@ fn measured(tensor: &TensorState) -> Vec<(&'static str, String)> {
         .collect();
     if !errors.is_empty() {
         found.push(("8-bit error", errors.join(", ")));
+    }
+    if let (Some(_), Some(update)) = (tensor.update_ratio, looked) {
+        found.push(("measured at", format::count(update)));
     }
     if let Some(untouched) = figure(figures::ROWS_NEVER_TOUCHED) {
         let rows: usize = tensor.shape.iter().rev().skip(1).product();
