@@ -3,6 +3,7 @@
 //! The engine thread owns every tensor. Around it: a writer of events, a telemetry thread, a prefetch thread, and the
 //! control socket. They talk by channels; nothing here knows of a terminal.
 
+pub mod check;
 pub mod checkpoint;
 mod commands;
 pub mod control;

@@ -5,9 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{DType, Device, Tensor};
 
-use super::weights;
+use super::{check::Accumulated, weights};
 use crate::{
     config::{Arch, Config, ConfigError, validate},
     data::{Batch, Pass},
@@ -42,6 +42,9 @@ pub trait Training {
 
     /// Bytes of the accumulated gradients now.
     fn gradient_bytes(&self) -> u64;
+
+    /// What has been accumulated since the last update, read to the host.
+    fn accumulated(&self) -> Accumulated;
 
     /// State of these parameters with statistics; of all when no name is given.
     fn state(&self, names: &[String]) -> Vec<TensorState>;
@@ -198,6 +201,15 @@ impl<M: TrainModel> Training for Trainer<M> {
 
     fn gradient_bytes(&self) -> u64 {
         self.gradients.bytes()
+    }
+
+    fn accumulated(&self) -> Accumulated {
+        let read = |values: &Tensor<1>| values.clone().cast(DType::F32).into_data().iter::<f32>().collect();
+        Accumulated {
+            loss: self.loss.clone().map_or(f64::NAN, |loss| f64::from(loss.into_scalar::<f32>())),
+            grad_norm: clip::global_norm(&self.gradients),
+            gradients: self.gradients.iter().map(|(name, values)| (name.to_owned(), read(values))).collect(),
+        }
     }
 
     fn state(&self, names: &[String]) -> Vec<TensorState> {

@@ -2,5 +2,6 @@
 
 mod bad_input;
 mod bench;
+mod check;
 mod headless;
 mod lifecycle;
