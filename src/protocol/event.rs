@@ -67,11 +67,11 @@ pub struct DataReport {
     pub train_sequences: u64,
     pub validation_tokens: u64,
     pub validation_sequences: u64,
-    /// Names of the classes, by their number; of a classification.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub labels: Vec<String>,
     /// Why something was left out, and how many times.
     pub left_out: BTreeMap<String, u64>,
+    /// What the classes of a classification are called, by their id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
 }
 
 /// Memory by category in bytes. All counted from shapes but the activations, which are an estimate.

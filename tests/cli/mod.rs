@@ -3,3 +3,4 @@
 mod bad_input;
 mod headless;
 mod lifecycle;
+mod weights;
