@@ -1,6 +1,7 @@
 //! The real binary, headless.
 
 mod bad_input;
+mod bench;
 mod headless;
 mod lifecycle;
 mod weights;

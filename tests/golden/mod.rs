@@ -5,6 +5,7 @@
 
 mod accumulation;
 mod clip;
+mod eight_bit;
 mod optimizers;
 mod schedule;
 mod sizes;
