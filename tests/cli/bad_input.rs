@@ -7,7 +7,7 @@ fn refused(settings: &[&str], words: &[&str]) {
     refused_in(&Sandbox::new(), settings, words);
 }
 
-fn refused_in(sandbox: &Sandbox, settings: &[&str], words: &[&str]) {
+pub(super) fn refused_in(sandbox: &Sandbox, settings: &[&str], words: &[&str]) {
     let mut arguments = vec!["run", "--headless"];
     settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
     let output = sandbox.run(&arguments);
