@@ -22,7 +22,10 @@ use std::io::IsTerminal;
 
 use clap::{Parser, Subcommand};
 
-use crate::{config::ConfigError, run::RunError};
+use crate::{
+    config::ConfigError,
+    run::{RunError, weights::WeightsError},
+};
 
 /// Exit code of bad usage or configuration.
 pub const BAD_USAGE: i32 = 2;
@@ -56,7 +59,7 @@ enum Subcommands {
     Compare(compare::Args),
     /// The optimizer's state, tensor by tensor
     Inspect(inspect::Args),
-    /// A run as JSON, Markdown or CSV
+    /// A run as JSON, Markdown, CSV, or weights for other libraries
     Export(export::Args),
     /// The screens on any run, live or ended
     Attach(attach::Args),
@@ -115,6 +118,7 @@ fn code_of(error: &anyhow::Error) -> i32 {
     let is_usage = error.chain().any(|cause| {
         cause.is::<ConfigError>()
             || cause.is::<crate::data::DataError>()
+            || cause.is::<WeightsError>()
             || cause.downcast_ref::<RunError>().is_some_and(|error| error.exit_code() == BAD_USAGE)
     });
     if is_usage { BAD_USAGE } else { FAILED }

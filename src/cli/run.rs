@@ -128,6 +128,7 @@ impl Printer {
         match event {
             Event::Header(header) => {
                 self.total = header.total_updates;
+                header.notes.iter().for_each(|note| output::message(note));
                 output::line(&format!(
                     "{}: {} parameters, {}, {} x {} sequences of {} tokens, {} updates on {} ({} threads)",
                     header.run,

@@ -10,10 +10,15 @@ static SIGNED: LazyLock<DynamicMap> = LazyLock::new(|| DynamicMap::new(true));
 /// Values in [0, 1], for a second moment.
 static UNSIGNED: LazyLock<DynamicMap> = LazyLock::new(|| DynamicMap::new(false));
 
-/// Bits of the mantissa that choose a cell of the search table.
-const CELL_BITS: u32 = 5;
-/// Cells for numbers of one sign: all exponents.
-const CELLS: usize = 256 << CELL_BITS;
+/// Bits of the mantissa that choose a cell of the search table: in a cell there is seldom more than one midpoint.
+const CELL_BITS: u32 = 7;
+/// Bits that do not.
+const SHIFT: u32 = 23 - CELL_BITS;
+/// The first and the last cell, those of 2^-24 and of 1. Smaller and larger numbers share them.
+const FIRST: u32 = (127 - 24) << CELL_BITS;
+const LAST: u32 = 127 << CELL_BITS;
+/// Cells for numbers of one sign.
+const CELLS: usize = (LAST - FIRST + 1) as usize;
 
 /// What each of the 256 codes stands for, in rising order.
 #[derive(Debug)]
@@ -57,8 +62,8 @@ impl DynamicMap {
         let mut map = Self { values, midpoints, guesses: Vec::new() };
         map.guesses = (0..2 * CELLS)
             .map(|cell| {
-                let bits = ((cell % CELLS) as u32) << (23 - CELL_BITS) | (1 << (22 - CELL_BITS));
-                let centre = f32::from_bits(bits);
+                let bits = (FIRST + (cell % CELLS) as u32) << SHIFT;
+                let centre = f32::from_bits(bits | 1 << (SHIFT - 1));
                 let centre = if cell < CELLS { centre } else { -centre };
                 map.midpoints.partition_point(|midpoint| *midpoint < centre) as u8
             })
@@ -79,7 +84,7 @@ impl DynamicMap {
     /// The code of the nearest value.
     pub fn nearest(&self, x: f32) -> u8 {
         let bits = x.to_bits();
-        let cell = (bits & 0x7FFF_FFFF) >> (23 - CELL_BITS);
+        let cell = ((bits & 0x7FFF_FFFF) >> SHIFT).clamp(FIRST, LAST) - FIRST;
         let sign = if bits >> 31 == 0 { 0 } else { CELLS };
         let mut code = usize::from(self.guesses[cell as usize + sign]);
         while code < 255 && x > self.midpoints[code] {

@@ -69,6 +69,9 @@ pub struct DataReport {
     pub validation_sequences: u64,
     /// Why something was left out, and how many times.
     pub left_out: BTreeMap<String, u64>,
+    /// What the classes of a classification are called, by their id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
 }
 
 /// Memory by category in bytes. All counted from shapes but the activations, which are an estimate.

@@ -128,12 +128,12 @@ fn reader(dtype: Dtype) -> Option<(usize, Read)> {
 }
 
 /// The upper half of an f32.
-fn bf16(bits: u16) -> f64 {
+pub(super) fn bf16(bits: u16) -> f64 {
     f64::from(f32::from_bits(u32::from(bits) << 16))
 }
 
 /// IEEE 754 half precision: 1 sign, 5 exponent and 10 fraction bits.
-fn f16(bits: u16) -> f64 {
+pub(super) fn f16(bits: u16) -> f64 {
     let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
     let size = match exponent {
         0 => fraction * 2_f64.powi(-24),

@@ -9,11 +9,12 @@ use burn::tensor::{DType, Device, Tensor};
 
 use super::{check::Accumulated, weights};
 use crate::{
-    config::{Arch, Config, ConfigError, validate},
+    config::{Arch, Config, validate},
     data::{Batch, Pass},
     model::{Noise, TrainModel, llama::Llama},
     optim::{self, Gradients, ParameterUpdates, clip, driver, stats},
     protocol::{StateDetail, StateTensor, TensorState},
+    run::weights::{WeightsError, plan},
 };
 
 /// A model under training, whatever its architecture.
@@ -77,12 +78,12 @@ pub struct Outcome {
 /// Builds the model and the optimizer that the configuration names.
 ///
 /// # Errors
-/// There is no such model to train.
-pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Training>, ConfigError> {
+/// There is no such model to train, or `model.weights` cannot be loaded.
+pub fn build(config: &Config, device: &Device) -> anyhow::Result<Box<dyn Training>> {
     validate::trainable(config)?;
     match config.model.arch {
-        Arch::Llama => Ok(Box::new(Trainer::<Llama>::new(config, device))),
-        Arch::DistilBert | Arch::Gpt2 => Err(validate::only_planned(config)),
+        Arch::Llama => Ok(Box::new(Trainer::<Llama>::new(config, device).with_weights(config)?)),
+        Arch::DistilBert | Arch::Gpt2 => Err(validate::only_planned(config).into()),
     }
 }
 
@@ -113,6 +114,14 @@ impl<M: TrainModel> Trainer<M> {
             seed: config.train.seed,
             measured: BTreeMap::new(),
         }
+    }
+
+    /// The weights that `model.weights` names, if it names any.
+    fn with_weights(mut self, config: &Config) -> Result<Self, WeightsError> {
+        if let (Some(plan), Some(model)) = (plan(&config.model)?, self.model.take()) {
+            self.model = Some(weights::load(model, &plan)?);
+        }
+        Ok(self)
     }
 
     fn tensor_state(

@@ -1,7 +1,8 @@
 //! The real binary, headless.
 
 mod bad_input;
+mod bench;
 mod check;
 mod headless;
-mod inspect;
 mod lifecycle;
+mod weights;

@@ -5,7 +5,9 @@
 
 mod accumulation;
 mod clip;
+mod eight_bit;
 mod optimizers;
+mod parity;
 mod schedule;
 mod sizes;
 mod trace;
