@@ -118,7 +118,9 @@ impl<M: TrainModel> Trainer<M> {
 
     /// The weights that `model.weights` names, if it names any.
     fn with_weights(mut self, config: &Config) -> Result<Self, WeightsError> {
-        if let (Some(plan), Some(model)) = (plan(&config.model)?, self.model.take()) {
+        if let Some(plan) = plan(&config.model)?
+            && let Some(model) = self.model.take()
+        {
             self.model = Some(weights::load(model, &plan)?);
         }
         Ok(self)
