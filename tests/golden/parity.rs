@@ -124,7 +124,8 @@ fn compare_logits(model: &str, ours: Vec<f32>, expected: &Expected, batch: &Batc
     let each = ours.len() / batch.targets.len();
     for (at, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
         let place = at / each;
-        let real = batch.targets.len() == batch.rows || place % batch.seq_len < batch.lengths[place / batch.seq_len];
+        let real =
+            batch.targets.len() == batch.rows || place % batch.seq_len < batch.lengths[place / batch.seq_len];
         let difference = (f64::from(*ours) - theirs).abs();
         assert!(!real || difference <= LOGITS * largest, "{model}: logit {at} is {ours}, expected {theirs}");
     }
@@ -142,7 +143,8 @@ fn logits() {
     }
     let (config, expected) = (config("distilbert", &[]), Expected::of("distilbert"));
     let plan = plan(&config.model).unwrap().unwrap();
-    let distilbert = weights::load(DistilBertForSequenceClassification::init(&config, &device), &plan).unwrap();
+    let distilbert =
+        weights::load(DistilBertForSequenceClassification::init(&config, &device), &plan).unwrap();
     let batch = expected.batch();
     let logits = distilbert.forward(&batch, &Noise::off());
     compare_logits("distilbert", logits.into_data().iter::<f32>().collect(), &expected, &batch);
@@ -158,13 +160,19 @@ fn loss_and_every_gradient() {
         let gradients = training.accumulated().gradients;
         let names = expected.gradients();
         assert_eq!(gradients.len(), names.len(), "{model}: {names:?}");
-        let largest = names.iter().flat_map(|name| expected.floats(&format!("grad.{name}"))).fold(0.0, |a: f64, b| a.max(b.abs()));
+        let largest = names
+            .iter()
+            .flat_map(|name| expected.floats(&format!("grad.{name}")))
+            .fold(0.0, |a: f64, b| a.max(b.abs()));
         for (name, ours) in gradients {
             let theirs = expected.floats(&format!("grad.{name}"));
             assert_eq!(ours.len(), theirs.len(), "{model}, {name}");
             for (at, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
                 let difference = (f64::from(*ours) - theirs).abs();
-                assert!(difference <= GRADIENTS * largest, "{model}, {name}[{at}]: {ours}, expected {theirs}");
+                assert!(
+                    difference <= GRADIENTS * largest,
+                    "{model}, {name}[{at}]: {ours}, expected {theirs}"
+                );
             }
         }
         let loss = training.update(0.0, false).loss * batch.target_count as f64;
@@ -177,14 +185,16 @@ fn loss_and_every_gradient() {
 fn traces_of_twenty_updates() {
     let adamw = ["optimizer.name=adamw", "optimizer.lr=1e-2", "optimizer.weight_decay=0.01"];
     let adafactor = ["optimizer.name=adafactor", "optimizer.lr=1e-2"];
-    let common = ["train.max_updates=20", "schedule.name=cosine", "schedule.warmup_updates=4", "schedule.min_lr=0.0"];
+    let common =
+        ["train.max_updates=20", "schedule.name=cosine", "schedule.warmup_updates=4", "schedule.min_lr=0.0"];
     for model in ["llama-untied", "distilbert"] {
         for (optimizer, settings) in [("adamw", &adamw[..]), ("adafactor", &adafactor[..])] {
             let path = folder(model).join(format!("trace-{optimizer}.json"));
             let trace: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
             let config = config(model, &[settings, &common].concat());
             let mut training = build(&config);
-            let batches: Vec<Batch> = trace["micro_batches"].as_array().unwrap().iter().map(read_batch).collect();
+            let batches: Vec<Batch> =
+                trace["micro_batches"].as_array().unwrap().iter().map(read_batch).collect();
             for (at, expected) in trace["updates"].as_array().unwrap().iter().enumerate() {
                 let update = at as u64 + 1;
                 let window: Vec<&Batch> =

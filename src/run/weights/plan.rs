@@ -66,9 +66,9 @@ impl Source {
         for ParameterShape { name, .. } in &parameters {
             if !found.contains_key(name) {
                 if may_be_new(name, model.arch, base) {
-                    new.push(name.clone())
+                    new.push(name.clone());
                 } else {
-                    missing.push(name.as_str())
+                    missing.push(name.as_str());
                 }
             }
         }
