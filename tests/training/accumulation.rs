@@ -132,7 +132,8 @@ fn micro_batches_of_padding_contribute_nothing() {
     let weights = training.weights();
     let nothing = gradient(&mut *training, &[empty.clone(), empty], |_| 0);
     assert!(nothing.loss.is_nan() && nothing.gradients.is_empty());
-    assert!(training.update(1e-3, false).skipped);
+    let outcome = training.update(1e-3, false);
+    assert!(outcome.empty && !outcome.skipped, "{outcome:?}");
     assert_eq!(training.weights(), weights);
 }
 

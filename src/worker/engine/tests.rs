@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    super::{trainer::PassTimes, weights::HostTensor},
+    super::{check::Accumulated, trainer::PassTimes, weights::HostTensor},
     *,
 };
 use crate::{
@@ -59,6 +59,10 @@ impl Training for Scripted {
 
     fn gradient_bytes(&self) -> u64 {
         0
+    }
+
+    fn accumulated(&self) -> Accumulated {
+        Accumulated { loss: f64::NAN, grad_norm: 0.0, gradients: Vec::new() }
     }
 
     fn state(&self, _: &[String]) -> Vec<TensorState> {
