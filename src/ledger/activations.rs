@@ -34,13 +34,11 @@ struct Sizes {
 }
 
 impl Sizes {
-    const fn of(model: &ModelConfig, seq_len: usize) -> Self {
-        let head =
-            if model.num_attention_heads == 0 { 0 } else { model.hidden_size / model.num_attention_heads };
+    fn of(model: &ModelConfig, seq_len: usize) -> Self {
         Self {
             layers: model.num_hidden_layers,
             d: model.hidden_size,
-            k: model.num_key_value_heads * head,
+            k: model.num_key_value_heads * model.head_dim(),
             f: model.intermediate_size,
             s: model.num_attention_heads * seq_len,
             v: model.vocab_size,

@@ -83,10 +83,10 @@ fn of_values(values: &[f32]) -> TensorStats {
         sum += value;
         squares += value * value;
         // Not `f64::min`, which passes over NaN.
-        if !(value >= min) {
+        if value < min || value.is_nan() {
             min = value;
         }
-        if !(value <= max) {
+        if value > max || value.is_nan() {
             max = value;
         }
     }

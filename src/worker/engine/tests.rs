@@ -62,7 +62,7 @@ impl Training for Scripted {
     }
 
     fn accumulated(&self) -> Accumulated {
-        Accumulated { loss: f64::NAN, grad_norm: 0.0, gradients: Vec::new() }
+        Accumulated { loss: 0.0, grad_norm: 0.0, gradients: Vec::new() }
     }
 
     fn state(&self, _: &[String]) -> Vec<TensorState> {
