@@ -437,7 +437,8 @@ mod tests {
         let mut table = table("adafactor");
         let mut stored = recorded::state_report("adafactor", 50);
         for tensor in &mut stored.tensors {
-            (tensor.update_ratio, tensor.figures) = (None, [(figures::ROWS_NEVER_TOUCHED.into(), 3.0)].into());
+            (tensor.update_ratio, tensor.figures) =
+                (None, [(figures::ROWS_NEVER_TOUCHED.into(), 3.0)].into());
         }
         let mut opened = stored.tensors[0].clone();
         table.merge(stored, "last checkpoint");
