@@ -257,7 +257,7 @@ mod tests {
         std::fs::write(&path, "the sun rise . the moon set .").unwrap();
         let path = format!("data.path={}", path.display());
         let settings = [&*tokenizer, &path, "data.validation_fraction=0", "train.seq_len=4"];
-        let config = Layers::new().with_assignments(&settings).unwrap().resolve().unwrap().config;
+        let config = Layers::new().with_assignments(settings).unwrap().resolve().unwrap().config;
         let dataset = Dataset::open(&config).unwrap();
         assert_eq!((dataset.report().train_tokens, dataset.report().train_sequences), (9, 2));
         let batch = dataset.batch(&[0, 1]);
@@ -272,7 +272,7 @@ mod tests {
         std::fs::write(&path, "text,label\na,1\n").unwrap();
         let path = format!("data.path={}", path.display());
         let settings = [&*path, "data.validation_fraction=0", "train.seq_len=4"];
-        let config = Layers::new().with_assignments(&settings).unwrap().resolve().unwrap().config;
+        let config = Layers::new().with_assignments(settings).unwrap().resolve().unwrap().config;
         let inputs = Dataset::open(&config).unwrap().batch(&[0]).inputs;
         assert_eq!(inputs, b"text".map(i32::from));
     }

@@ -338,6 +338,22 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn rows_are_those_of_hugging_faces_library() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/parity/tokenizer");
+        let path = folder.join("tokenizer.json").to_str().unwrap().to_owned();
+        let encoder = Encoder::open(&config::Tokenizer::File(path)).unwrap();
+        let expected = fs::read_to_string(folder.join("expected.json")).unwrap();
+        let expected: Vec<serde_json::Value> = serde_json::from_str(&expected).unwrap();
+        assert!(expected.len() > 10);
+        for row in expected {
+            let ids: Vec<u32> = serde_json::from_value(row["ids"].clone()).unwrap();
+            // The library truncated them to 16 places, the longest sentence first.
+            let got = encoder.row(row["first"].as_str().unwrap(), row["second"].as_str(), 16).unwrap();
+            assert_eq!(got.ids, ids, "{row}");
+        }
+    }
+
+    #[test]
     fn a_vocabulary_that_does_not_fit_says_both_numbers() {
         let (_folder, encoder) = wordpiece();
         assert!(encoder.fits(Task::Classification, 13).is_ok());

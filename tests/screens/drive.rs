@@ -50,7 +50,7 @@ fn a_person_drives_two_runs_and_compares_them() {
 
     terminal.press("3");
     terminal.wait_text("next run");
-    terminal.press("oo");
+    terminal.press("o");
     terminal.wait_text("adamw → adafactor");
     terminal.press("]");
     terminal.wait_text("8 x 2 = 16".replace('8', "2").replace("16", "4").as_str());

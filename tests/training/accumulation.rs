@@ -133,7 +133,7 @@ fn micro_batches_of_padding_contribute_nothing() {
     let nothing = gradient(&mut *training, &[empty.clone(), empty], |_| 0);
     assert!(nothing.loss.is_nan() && nothing.gradients.is_empty());
     let outcome = training.update(1e-3, false);
-    assert!(outcome.empty && !outcome.skipped, "{outcome:?}");
+    assert!(outcome.empty && !outcome.skipped, "nothing to learn is not a mistake: {outcome:?}");
     assert_eq!(training.weights(), weights);
 }
 
