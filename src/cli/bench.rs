@@ -102,7 +102,9 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
     let mut memory = Memory { parameters: allocator::live_bytes() - baseline, ..Memory::default() };
     // One pass without an update: what the products keep for themselves is there from now on and is nobody's state.
     if let Some(window) = windows.next_window() {
-        window.passes(1).for_each(|(batch, pass)| drop(training.micro_batch(batch, pass)));
+        for (batch, pass) in window.passes(1) {
+            training.micro_batch(batch, pass);
+        }
         training.discard_window();
     }
     let settled = allocator::live_bytes();

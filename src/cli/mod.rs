@@ -2,6 +2,7 @@
 
 pub mod attach;
 pub mod bench;
+pub mod check;
 pub mod compare;
 pub mod config;
 pub mod config_schema;
@@ -64,6 +65,8 @@ enum Subcommands {
     Attach(attach::Args),
     /// Stop a live run: finish the update, write a checkpoint, end
     Stop(stop::Args),
+    /// Check the training itself
+    Check(check::Args),
     /// What can train here
     Devices(devices::Args),
     /// Write, print or check a configuration
@@ -98,6 +101,7 @@ pub fn main() -> i32 {
         Some(Subcommands::Export(args)) => export::run(args),
         Some(Subcommands::Attach(args)) => attach::run(args),
         Some(Subcommands::Stop(args)) => stop::run(args),
+        Some(Subcommands::Check(args)) => check::run(args),
         Some(Subcommands::Devices(args)) => devices::run(args),
         Some(Subcommands::Config(args)) => config::run(args),
         Some(Subcommands::Bench(args)) => bench::run(args),

@@ -59,8 +59,9 @@ pub struct Header {
 /// What was read, and what was left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataReport {
-    /// `stories`, or the path.
+    /// `stories`, `sentence-pairs`, or the path.
     pub source: String,
+    /// Documents, or rows of a classification.
     pub documents: u64,
     pub bytes: u64,
     pub train_tokens: u64,
