@@ -176,7 +176,7 @@ impl Plan {
             notes.push(format!(
                 "newly initialised, as model.weights has no such head: {}; train before you rely on what the model \
                  predicts",
-                list(&self.new)
+                self.new.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")
             ));
         }
         if !self.dropped.is_empty() {
