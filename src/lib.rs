@@ -8,8 +8,8 @@
 //! config     what a person may set: types, defaults, validation, one table of fields
 //! protocol   plain data between processes: Command, Answer, Event, Summary
 //! ledger     pure accounting of memory: parameters, gradients, optimizer state, activations (estimated)
-//! data       corpora, tokenizer, batches with a serialisable cursor
-//! model      llama, under Hugging Face's parameter names
+//! data       corpora, labelled rows, tokenizers, batches with a serialisable cursor
+//! model      llama and distilbert, under Hugging Face's parameter names
 //! optim      driver, one file an optimizer, state views, schedule, clip
 //! backend    devices, the counting allocator
 //! worker     engine, control socket, checkpoints, telemetry: everything that runs inside a run's process

@@ -77,6 +77,8 @@ pub enum Action {
     /// In a question: stop the run, wait for its checkpoint, leave.
     StopAndLeave,
     Refresh,
+    /// Compare 1 x B with B x 1.
+    CheckAccumulation,
 }
 
 /// An action's name in the palette and its line of help.
@@ -118,6 +120,7 @@ pub const ACTIONS: &[About] = &[
     about(Action::AccumulateUp, "accumulate-up", "twice the accumulation in the draft"),
     about(Action::AccumulateDown, "accumulate-down", "half the accumulation in the draft"),
     about(Action::Mark, "mark", "mark the run to compare it"),
+    about(Action::CheckAccumulation, "accumulation-check", "1 x B against B x 1: is the gradient the same?"),
     about(Action::Refresh, "refresh", "read the list of runs again"),
     about(Action::Freeze, "freeze", "freeze the display; training goes on"),
     about(Action::LogAxis, "log", "logarithmic or linear y axis"),

@@ -1,6 +1,6 @@
 //! Which panel has the focus on each screen, and which overlay lies over it.
 
-use super::{action::Screen, palette::Palette};
+use super::{action::Screen, check::Check, palette::Palette};
 
 /// A part of a screen that can have the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +76,8 @@ pub enum Overlay {
     Quit,
     /// A run is live: start another beside it?
     StartBeside,
+    /// A check of accumulation, running or ended.
+    Check(Check),
 }
 
 /// Where a key is looked up first.
@@ -89,6 +91,7 @@ pub enum Context {
     Help,
     Quit,
     StartBeside,
+    Check,
     /// A line of text is being typed.
     Text,
     Palette,

@@ -337,20 +337,50 @@ mod tests {
 
     #[test]
     fn the_form_holds_every_field_of_the_chosen_optimizer_and_no_other() {
-        let form = form();
-        let keys = form.keys();
-        for field in FIELDS {
-            let other =
-                field.key.starts_with("optimizer.adafactor.") || field.key.starts_with("optimizer.sgd.");
-            assert_eq!(keys.contains(&field.key), !other, "{}", field.key);
+        for (optimizer, preset) in
+            OptimizerName::ALL.into_iter().flat_map(|name| [(name, "llama-nano"), (name, "distilbert-nano")])
+        {
+            let mut form = form();
+            form.assign("model.preset", preset).unwrap();
+            form.assign("optimizer.name", optimizer.as_str()).unwrap();
+            let keys = form.keys();
+            let own = format!("optimizer.{optimizer}.");
+            for field in FIELDS {
+                let others = field.key.matches('.').count() > 1 && !field.key.starts_with(&own);
+                let wanted = !others && fields::applies(field.key, form.resolved.config.model.arch);
+                assert_eq!(keys.contains(&field.key), wanted, "{} with {preset} and {optimizer}", field.key);
+            }
         }
+    }
+
+    #[test]
+    fn another_preset_brings_the_keys_of_its_architecture() {
+        let mut form = form();
+        assert!(form.keys().contains(&"model.rope_theta") && !form.keys().contains(&"model.num_labels"));
+        form.focused = PRESET;
+        while form.value(PRESET) != "distilbert-nano" {
+            assert!(form.cycle(true));
+        }
+        assert!(form.error.is_none() && form.start().is_ok());
+        assert!(!form.keys().contains(&"model.rope_theta") && form.keys().contains(&"model.num_labels"));
+        assert_eq!(form.value("data.source"), "sentence-pairs");
+        // A key of the other architecture that was set by hand keeps the draft from starting, and can be reset.
+        form.assign("model.preset", "llama-nano").unwrap();
+        form.assign("model.rope_theta", "5000").unwrap();
+        assert!(form.assign("model.preset", "distilbert-nano").unwrap_err().contains("model.rope_theta"));
+        form.focused = "model.rope_theta";
+        assert!(form.keys().contains(&form.focused), "it can still be reached");
+        form.reset();
+        assert!(form.start().is_ok());
     }
 
     #[test]
     fn single_keys_change_optimizer_and_accumulation() {
         let mut form = form();
-        form.next_optimizer();
-        assert_eq!(form.optimizer(), OptimizerName::Adafactor);
+        for expected in OptimizerName::ALL.into_iter().skip(1).chain([OptimizerName::AdamW]) {
+            form.next_optimizer();
+            assert_eq!(form.optimizer(), expected);
+        }
         for expected in [2, 4, 8] {
             form.accumulate(true);
             assert_eq!(form.resolved.config.train.accumulate, expected);

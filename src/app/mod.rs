@@ -4,6 +4,7 @@
 //! the world is an [`Effect`] that the shell carries out.
 
 pub mod action;
+pub mod check;
 pub mod focus;
 pub mod form;
 pub mod input;
@@ -20,7 +21,7 @@ pub(crate) mod update;
 
 use crate::{
     config::{ConfigError, Layers, Resolved},
-    protocol::{Answer, Command, Event, StateDetail, StateReport},
+    protocol::{AccumulationCheck, Answer, Command, Event, StateDetail, StateReport},
 };
 
 use action::{Action, Screen};
@@ -97,6 +98,11 @@ pub enum Msg {
         run: String,
         detail: Result<Box<StateDetail>, String>,
     },
+    /// What a check of accumulation found, or why it found nothing.
+    Checked {
+        number: u64,
+        answer: Result<Box<AccumulationCheck>, String>,
+    },
     /// Something was done that is worth a line.
     Done(String),
     /// Something went wrong, in one sentence.
@@ -142,6 +148,13 @@ pub enum Effect {
         run: String,
         format: String,
     },
+    /// Check accumulation with these settings, as TOML; the answer carries the number.
+    Check {
+        number: u64,
+        settings: String,
+    },
+    /// Nobody waits for the running check any more.
+    StopCheck,
     /// Leave with that exit code.
     Quit {
         code: i32,
@@ -198,6 +211,8 @@ pub struct State {
     pub journal_scroll: usize,
     /// A run was started and is not watched yet.
     pub starting: bool,
+    /// Checks of accumulation that were asked for.
+    checks: u64,
     /// Exit code to leave with once the run has ended.
     pub leaving: Option<i32>,
     /// Counts the changes that can be seen.
@@ -230,6 +245,7 @@ impl State {
             x_axis: XAxis::Update,
             journal_scroll: 0,
             starting: false,
+            checks: 0,
             leaving: None,
             revision: 0,
             now: 0.0,
@@ -269,6 +285,7 @@ impl State {
             Overlay::Palette(_) => return Context::Palette,
             Overlay::Quit => return Context::Quit,
             Overlay::StartBeside => return Context::StartBeside,
+            Overlay::Check(_) => return Context::Check,
             Overlay::None => {}
         }
         match self.screen {
@@ -283,6 +300,15 @@ impl State {
 
     /// Takes what happened and says what to do.
     pub fn update(&mut self, msg: Msg) -> Vec<Effect> {
+        let awaited = self.awaited_check();
+        let mut effects = self.take(msg);
+        if awaited.is_some() && self.awaited_check() != awaited {
+            effects.insert(0, Effect::StopCheck);
+        }
+        effects
+    }
+
+    fn take(&mut self, msg: Msg) -> Vec<Effect> {
         if !matches!(msg, Msg::Tick { .. }) {
             self.revision += 1;
         }
@@ -328,6 +354,7 @@ impl State {
                 Err(problem) => self.say(problem, true),
             },
             Msg::State { .. } | Msg::Detail { .. } => {}
+            Msg::Checked { number, answer } => self.checked(number, answer),
             Msg::Done(text) => self.say(text, false),
             Msg::Failed(text) => {
                 self.say(text, true);

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::{
     config::{Config, Layers, OptimizerName, schedule},
-    ledger,
+    ledger::{self, Element},
     protocol::{
-        Alert, CheckpointWritten, CommandRecord, DataReport, Event, Header, Host, Level, Reason, RunEnded,
-        StateDetail, StateReport, StateTensor, Strip, Summary, TensorState, TensorStats, Update, Validation,
-        Window, summary::Measured,
+        AccumulationCheck, Alert, CheckpointWritten, CommandRecord, DataReport, Deviation, Event, Header,
+        Heat, Host, Level, Reason, RunEnded, StateDetail, StateReport, StateTensor, Strip, Summary,
+        TensorState, TensorStats, Update, Validation, Window, state::figures, summary::Measured,
     },
 };
 
@@ -208,7 +208,7 @@ pub(crate) fn state_report(optimizer: &str, update: u64) -> StateReport {
                 .into_iter()
                 .map(|shape| {
                     let size = 1e-4 * (1.0 + noise(at as u64 * 31 + shape.name.len() as u64));
-                    let signed = shape.name == "exp_avg";
+                    let signed = matches!(shape.name, "exp_avg" | "state1");
                     let stats = TensorStats {
                         min: if signed { -4.0 * size } else { size * 1e-6 },
                         max: size * 4.0,
@@ -220,15 +220,15 @@ pub(crate) fn state_report(optimizer: &str, update: u64) -> StateReport {
                     let tensor = StateTensor {
                         elements: shape.elements(),
                         bytes: shape.bytes(),
-                        dtype: "f32".into(),
+                        dtype: dtype(shape.element),
                         shape: shape.shape,
                         stats: Some(stats),
                     };
                     (shape.name.to_owned(), tensor)
                 })
-                .collect();
+                .collect::<BTreeMap<_, _>>();
             TensorState {
-                figures: BTreeMap::new(),
+                figures: figures_of(at as u64, &parameter.shape, &state),
                 name: parameter.name,
                 shape: parameter.shape,
                 step: update,
@@ -237,14 +237,54 @@ pub(crate) fn state_report(optimizer: &str, update: u64) -> StateReport {
             }
         })
         .collect();
-    StateReport { update, optimizer: optimizer.to_owned(), tensors, shared: BTreeMap::new() }
+    let shared = ledger::shared_state(&config.optimizer, &ledger::parameters(&config.model))
+        .into_iter()
+        .map(|shape| {
+            let tensor = StateTensor {
+                elements: shape.elements(),
+                bytes: shape.bytes(),
+                dtype: dtype(shape.element),
+                shape: shape.shape,
+                stats: None,
+            };
+            (shape.name.to_owned(), tensor)
+        })
+        .collect();
+    StateReport { update, optimizer: optimizer.to_owned(), tensors, shared }
+}
+
+fn dtype(element: Element) -> String {
+    match element {
+        Element::F32 => "f32",
+        Element::U8 => "u8",
+    }
+    .to_owned()
+}
+
+/// The figures that the optimizer would have measured, by what it keeps.
+fn figures_of(at: u64, shape: &[usize], state: &BTreeMap<String, StateTensor>) -> BTreeMap<String, f64> {
+    let mut found = BTreeMap::new();
+    let mut add = |name: &str, value: f64| {
+        found.insert(name.to_owned(), value);
+    };
+    let untouched = if at == 0 { 187.0 } else { 0.0 };
+    if state.contains_key("exp_avg_sq_row") {
+        add(figures::FACTORIZATION_ERROR, 0.2 + 0.6 * noise(at + 5));
+        add(figures::ROWS_NEVER_TOUCHED, untouched);
+    } else if state.get("state1").is_some_and(|state| state.dtype == "u8") {
+        add(figures::QUANTIZATION_ERROR_1, 0.003 + 0.004 * noise(at + 5));
+        add(figures::QUANTIZATION_ERROR_2, 0.008 + 0.009 * noise(at + 6));
+    } else if shape.len() == 2 && (state.contains_key("exp_avg_sq") || state.contains_key("state2")) {
+        add(figures::ROWS_NEVER_TOUCHED, untouched);
+    }
+    found
 }
 
 /// One parameter opened.
 pub(crate) fn detail(optimizer: &str, name: &str) -> StateDetail {
     let report = state_report(optimizer, 300);
     let tensor = report.tensors.into_iter().find(|tensor| tensor.name == name).unwrap();
-    let strips = tensor
+    let strips: Vec<Strip> = tensor
         .state
         .iter()
         .filter(|(_, state)| !state.shape.is_empty())
@@ -259,7 +299,56 @@ pub(crate) fn detail(optimizer: &str, name: &str) -> StateDetail {
             }
         })
         .collect();
-    StateDetail { update: 300, tensor, strips, reconstructed: None }
+    let vector = |name: &str| {
+        let strip = strips.iter().find(|strip| strip.name == name);
+        strip.map(|strip| strip.values.clone())
+    };
+    let factors = vector("exp_avg_sq_row").zip(vector("exp_avg_sq_col"));
+    let reconstructed = factors.map(|(row, col)| Heat::reconstructed(&row, &col, 256));
+    StateDetail { update: 300, tensor, strips, reconstructed }
+}
+
+/// What a check of accumulation found, of micro-batches with unequal targets.
+pub(crate) fn check() -> AccumulationCheck {
+    AccumulationCheck {
+        schema: 1,
+        model: "llama-nano".into(),
+        device: "flex".into(),
+        rows: 16,
+        targets: 1_003,
+        loss: [5.5476, 5.5476],
+        grad_norm: [1.3121, 1.3121],
+        largest_difference: 2.1e-8,
+        largest_gradient: 0.0713,
+        terms: 1024,
+        tolerance: 1.09e-6,
+        holds: true,
+        naive_largest_difference: 4.02e-3,
+        worst: vec![Deviation {
+            name: "model.embed_tokens.weight".into(),
+            difference: 2.1e-8,
+            gradient: 0.0713,
+        }],
+        notes: vec!["dropout was switched off: it draws other masks for other micro-batches".into()],
+    }
+}
+
+/// The UI on a recorded run that learns to classify.
+pub(crate) fn classifying() -> State {
+    let mut state = watching(Screen::Train, "adamw");
+    state.update(Msg::Watching { run: RunRef { id: "c".into(), name: "judge".into(), ..RunRef::default() } });
+    state.update(Msg::Connected(Control::Full));
+    let mut events = long(120, config(&["model.preset=distilbert-nano"]), 168);
+    for event in &mut events {
+        if let Event::Validation(validation) = event {
+            let share = 0.5 + 0.4 * validation.update as f64 / 120.0;
+            validation.accuracy = Some(share);
+            validation.f1 = Some(share - 0.013);
+            validation.f1_macro = Some(share - 0.008);
+        }
+    }
+    state.update(Msg::Events(events));
+    state
 }
 
 /// Three runs.

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use crate::protocol::{StateDetail, StateReport, StateTensor, TensorState};
+use crate::protocol::{StateDetail, StateReport, StateTensor, TensorState, state::figures};
 
 use super::input::TextLine;
 
@@ -22,12 +22,16 @@ pub enum Column {
     Zeros,
     NonFinite,
     Ratio,
+    /// What factoring or 8-bit codes lose.
+    Error,
+    /// Rows that no gradient has touched.
+    Untouched,
     Dtype,
 }
 
 impl Column {
     /// Every column, from left to right.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Name,
         Self::State,
         Self::Shape,
@@ -39,6 +43,8 @@ impl Column {
         Self::Zeros,
         Self::NonFinite,
         Self::Ratio,
+        Self::Error,
+        Self::Untouched,
         Self::Dtype,
     ];
 
@@ -56,6 +62,8 @@ impl Column {
             Self::Zeros => "zeros",
             Self::NonFinite => "nan/inf",
             Self::Ratio => "update/param",
+            Self::Error => "error",
+            Self::Untouched => "untouched",
             Self::Dtype => "dtype",
         }
     }
@@ -66,6 +74,24 @@ impl Column {
 pub struct Line<'a> {
     pub parameter: &'a TensorState,
     pub state: Option<(&'a str, &'a StateTensor)>,
+}
+
+impl Line<'_> {
+    /// What factoring or 8-bit codes lost at the last update that was measured: of codes for each of the two moments.
+    pub fn error(&self) -> Option<f64> {
+        let name = match self.state.map(|(name, _)| name) {
+            Some("state1") => figures::QUANTIZATION_ERROR_1,
+            Some("state2") => figures::QUANTIZATION_ERROR_2,
+            Some("exp_avg_sq_row" | "exp_avg_sq_col") => figures::FACTORIZATION_ERROR,
+            _ => return None,
+        };
+        self.parameter.figures.get(name).copied()
+    }
+
+    /// Rows of the parameter that no gradient has touched.
+    pub fn untouched(&self) -> Option<f64> {
+        self.parameter.figures.get(figures::ROWS_NEVER_TOUCHED).copied()
+    }
 }
 
 /// One parameter opened.
@@ -124,14 +150,28 @@ impl Tensors {
         match &mut self.report {
             Some(old) if old.optimizer == report.optimizer && report.update >= old.update => {
                 old.update = report.update;
-                for tensor in report.tensors {
+                if !report.shared.is_empty() {
+                    old.shared = report.shared;
+                }
+                for mut tensor in report.tensors {
                     match old.tensors.iter_mut().find(|known| known.name == tensor.name) {
-                        Some(known) => *known = tensor,
+                        Some(known) => {
+                            keep_measured(known, &mut tensor);
+                            *known = tensor;
+                        }
                         None => old.tensors.push(tensor),
                     }
                 }
             }
             old => *old = Some(report),
+        }
+    }
+
+    /// Adds to a parameter what is known of its last measured update and what it does not say itself.
+    pub fn complete(&self, tensor: &mut TensorState) {
+        let mut all = self.report.iter().flat_map(|report| &report.tensors);
+        if let Some(known) = all.find(|known| known.name == tensor.name) {
+            keep_measured(known, tensor);
         }
     }
 
@@ -155,6 +195,26 @@ impl Tensors {
             lines.reverse();
         }
         lines
+    }
+
+    /// The columns that this optimizer has something to say in.
+    pub fn columns(&self) -> Vec<Column> {
+        let any = |names: &[&str]| {
+            self.report.as_ref().is_some_and(|report| {
+                report
+                    .tensors
+                    .iter()
+                    .any(|tensor| names.iter().any(|name| tensor.figures.contains_key(*name)))
+            })
+        };
+        let errors =
+            [figures::FACTORIZATION_ERROR, figures::QUANTIZATION_ERROR_1, figures::QUANTIZATION_ERROR_2];
+        let here = |column: &Column| match column {
+            Column::Error => any(&errors),
+            Column::Untouched => any(&[figures::ROWS_NEVER_TOUCHED]),
+            _ => true,
+        };
+        Column::ALL.into_iter().filter(here).collect()
     }
 
     /// The filter's mistake, if it has one.
@@ -190,11 +250,19 @@ impl Tensors {
 
     /// Sorts by the next or previous column.
     pub fn sort_step(&mut self, forward: bool) {
-        let all = Column::ALL;
+        let all = self.columns();
         let at = all.iter().position(|column| *column == self.sort).unwrap_or(0);
         self.sort = all[if forward { at + 1 } else { at + all.len() - 1 } % all.len()];
         // Numbers are wanted largest first, words from A.
         self.reverse = !matches!(self.sort, Column::Name | Column::State | Column::Shape | Column::Dtype);
+    }
+}
+
+/// A checkpoint does not tell what was measured of an update: what the log told of it stays.
+fn keep_measured(known: &TensorState, tensor: &mut TensorState) {
+    tensor.update_ratio = tensor.update_ratio.or(known.update_ratio);
+    for (name, value) in &known.figures {
+        tensor.figures.entry(name.clone()).or_insert(*value);
     }
 }
 
@@ -210,6 +278,7 @@ fn compare(column: Column, a: &Line<'_>, b: &Line<'_>) -> Ordering {
     };
     let by = |pick: fn(&crate::protocol::TensorStats) -> f64| stat(a, pick).total_cmp(&stat(b, pick));
     let state = |line: &Line<'_>| line.state.map(|(_, state)| state.clone());
+    let measured = |figure: Option<f64>| figure.unwrap_or(f64::NEG_INFINITY);
     match column {
         Column::Name => Ordering::Equal,
         Column::State => a.state.map(|s| s.0).cmp(&b.state.map(|s| s.0)),
@@ -221,10 +290,9 @@ fn compare(column: Column, a: &Line<'_>, b: &Line<'_>) -> Ordering {
         Column::Max => by(|stats| stats.max),
         Column::Zeros => by(|stats| stats.zeros as f64),
         Column::NonFinite => by(|stats| stats.nonfinite as f64),
-        Column::Ratio => {
-            let ratio = |line: &Line<'_>| line.parameter.update_ratio.unwrap_or(f64::NEG_INFINITY);
-            ratio(a).total_cmp(&ratio(b))
-        }
+        Column::Ratio => measured(a.parameter.update_ratio).total_cmp(&measured(b.parameter.update_ratio)),
+        Column::Error => measured(a.error()).total_cmp(&measured(b.error())),
+        Column::Untouched => measured(a.untouched()).total_cmp(&measured(b.untouched())),
         Column::Dtype => state(a).map(|s| s.dtype).cmp(&state(b).map(|s| s.dtype)),
     }
 }
@@ -329,6 +397,58 @@ mod tests {
         assert_eq!(table.lines().len(), before);
         let report = table.report.as_ref().unwrap();
         assert_eq!((report.update, report.tensors[0].step, report.tensors[1].step), (60, 60, 50));
+    }
+
+    #[test]
+    fn columns_of_figures_are_there_where_the_optimizer_has_them() {
+        let has = |optimizer: &str| {
+            let columns = table(optimizer).columns();
+            (columns.contains(&Column::Error), columns.contains(&Column::Untouched))
+        };
+        assert_eq!(has("adafactor"), (true, true));
+        assert_eq!(has("adamw8bit"), (true, true));
+        assert_eq!(has("adamw"), (false, true));
+        assert_eq!(has("sgd"), (false, false));
+        let mut table = table("adamw8bit");
+        while table.sort != Column::Error {
+            table.sort_step(true);
+        }
+        let errors: Vec<f64> = table.lines().iter().filter_map(Line::error).collect();
+        assert!(errors.len() > 10 && errors.windows(2).all(|pair| pair[0] >= pair[1]));
+        let mut without = self::table("sgd");
+        (0..40).for_each(|_| without.sort_step(true));
+        assert_ne!(without.sort, Column::Error, "no order by what is not there");
+    }
+
+    #[test]
+    fn shared_state_stays_and_is_counted_once() {
+        let mut table = table("adamw8bit");
+        let all = table.report.as_ref().unwrap().bytes();
+        let mut some = recorded::state_report("adamw8bit", 60);
+        some.tensors.truncate(1);
+        some.shared.clear();
+        table.merge(some, "live");
+        let report = table.report.as_ref().unwrap();
+        assert_eq!((report.bytes(), report.shared.len(), report.update), (all, 2, 60));
+    }
+
+    #[test]
+    fn what_was_measured_of_an_update_outlives_the_reading_of_a_checkpoint() {
+        let mut table = table("adafactor");
+        let mut stored = recorded::state_report("adafactor", 50);
+        for tensor in &mut stored.tensors {
+            (tensor.update_ratio, tensor.figures) =
+                (None, [(figures::ROWS_NEVER_TOUCHED.into(), 3.0)].into());
+        }
+        let mut opened = stored.tensors[0].clone();
+        table.merge(stored, "last checkpoint");
+        let told = &recorded::state_report("adafactor", 50).tensors[0];
+        let kept = &table.report.as_ref().unwrap().tensors[0];
+        assert_eq!(kept.update_ratio, told.update_ratio);
+        assert_eq!(kept.figures[figures::FACTORIZATION_ERROR], told.figures[figures::FACTORIZATION_ERROR]);
+        assert_eq!(kept.figures[figures::ROWS_NEVER_TOUCHED], 3.0, "what the checkpoint says itself");
+        table.complete(&mut opened);
+        assert_eq!(&opened, kept);
     }
 
     #[test]

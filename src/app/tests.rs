@@ -244,3 +244,39 @@ fn a_refused_command_says_why() {
     assert!(notice.error && notice.text.contains("checkpoint: the disk is full"));
     assert!(state.link.pending.is_empty());
 }
+
+#[test]
+fn an_accumulation_check_runs_on_the_draft_or_on_the_run_that_is_shown() {
+    let mut state = watching(Screen::Train);
+    state.form.assign("train.seed", "9").unwrap();
+    let effects = act(&mut state, Action::CheckAccumulation);
+    assert_eq!(
+        effects,
+        [Effect::Check { number: 1, settings: String::new() }],
+        "nothing was set for the run"
+    );
+    assert_eq!(state.context(), Context::Check);
+    assert_eq!(act(&mut state, Action::Back), [Effect::StopCheck], "nobody waits for it any more");
+    act(&mut state, Action::Show(Screen::Setup));
+    let effects = act(&mut state, Action::CheckAccumulation);
+    assert_eq!(effects, [Effect::Check { number: 2, settings: "train.seed = 9\n".into() }]);
+    // An answer to the check before is no answer to this one.
+    state.update(Msg::Checked { number: 1, answer: Err("too late".into()) });
+    assert!(matches!(&state.overlay, Overlay::Check(check) if check.answer.is_none()));
+    state.update(Msg::Checked { number: 2, answer: Ok(Box::new(recorded::check())) });
+    assert!(matches!(&state.overlay, Overlay::Check(check) if matches!(check.answer, Some(Ok(_)))));
+    assert!(act(&mut state, Action::Back).is_empty());
+    assert_eq!(state.overlay, Overlay::None);
+}
+
+#[test]
+fn what_cannot_be_checked_says_why() {
+    let mut state = idle();
+    state.form.assign("model.num_attention_heads", "6").unwrap_err();
+    assert!(act(&mut state, Action::CheckAccumulation).is_empty());
+    let notice = state.notice.as_ref().unwrap();
+    assert!(notice.error && notice.text.contains("num_attention_heads"), "{}", notice.text);
+    let mut state = idle();
+    state.update(Msg::Watching { run: RunRef::default() });
+    assert!(act(&mut state, Action::CheckAccumulation).is_empty() && state.notice.is_some());
+}

@@ -13,7 +13,7 @@ use super::{
 use crate::protocol::Command;
 
 /// Lines of the help.
-pub(crate) const HELP_LINES: usize = 82;
+pub(crate) const HELP_LINES: usize = 83;
 
 impl State {
     /// Does one action.
@@ -91,6 +91,7 @@ impl State {
             Action::AccumulateUp => self.form.accumulate(true),
             Action::AccumulateDown => self.form.accumulate(false),
             Action::Mark => return self.mark(),
+            Action::CheckAccumulation => return self.check(),
             Action::Refresh => {
                 self.runs.asked = Some(self.now);
                 self.runs.curves.clear();
@@ -190,7 +191,7 @@ impl State {
                 palette.selected = moved(palette.selected, palette.matches().len().saturating_sub(1));
                 return Vec::new();
             }
-            Overlay::Quit | Overlay::StartBeside => return Vec::new(),
+            Overlay::Quit | Overlay::StartBeside | Overlay::Check(_) => return Vec::new(),
             Overlay::None => {}
         }
         match self.panel() {

@@ -9,6 +9,7 @@ use crate::{
     backend::{allocator, devices},
     config::{Config, schedule},
     data::{Cursor, Dataset, Windows},
+    ledger,
     protocol::SCHEMA,
     run::text,
     worker::{telemetry, trainer},
@@ -44,6 +45,39 @@ impl Phases {
     }
 }
 
+/// Bytes in the allocator, each the difference between two moments when nothing else lives.
+#[derive(Debug, Default, Clone, Copy)]
+struct Memory {
+    /// Once the model is made.
+    parameters: u64,
+    /// From the start of a window to its last backward pass.
+    gradients: u64,
+    /// Once an update is done and its gradients are gone.
+    state: u64,
+    /// The most beyond what was alive when the optimizer began.
+    temporaries: u64,
+    /// The most at any time.
+    peak: u64,
+    started: u64,
+}
+
+impl Memory {
+    fn start_of_update(&mut self) {
+        self.peak = self.peak.max(allocator::peak_bytes());
+        allocator::reset_peak();
+        self.started = allocator::live_bytes();
+    }
+
+    /// The first updates make the state; only later ones show what an update needs for itself.
+    fn end_of_update(&mut self, counts: bool) {
+        self.peak = self.peak.max(allocator::peak_bytes());
+        if counts {
+            self.temporaries = self.temporaries.max(allocator::peak_bytes().saturating_sub(self.started));
+        }
+        allocator::reset_peak();
+    }
+}
+
 /// Trains `WARM_UP + updates` updates and prints medians.
 ///
 /// # Errors
@@ -65,26 +99,44 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
     allocator::reset_peak();
     let baseline = allocator::live_bytes();
     let mut training = trainer::build(&config, &device.device)?;
+    let mut memory = Memory { parameters: allocator::live_bytes() - baseline, ..Memory::default() };
+    // One pass without an update: what the products keep for themselves is there from now on and is nobody's state.
+    if let Some(window) = windows.next_window() {
+        for (batch, pass) in window.passes(1) {
+            training.micro_batch(batch, pass);
+        }
+        training.discard_window();
+    }
+    let settled = allocator::live_bytes();
     let (mut all, mut tokens) = (Vec::new(), 0);
     for update in 1..=WARM_UP + updates {
         let mut phases = Phases::default();
         let start = Instant::now();
         let Some(window) = windows.next_window() else { break };
         phases.data = start.elapsed();
+        let empty = allocator::live_bytes();
         for (batch, pass) in window.passes(update) {
             let times = training.micro_batch(batch, pass);
             phases.forward += times.forward;
             phases.backward += times.backward;
         }
+        memory.gradients = allocator::live_bytes().saturating_sub(empty);
+        memory.start_of_update();
         let start = Instant::now();
         training.update(schedule::of(&config, WARM_UP + updates, update), false);
         phases.optimizer = start.elapsed();
+        memory.end_of_update(update > WARM_UP);
+        tokens += if update > WARM_UP { window.tokens() } else { 0 };
+        drop(window);
+        memory.state = allocator::live_bytes().saturating_sub(settled);
         if update > WARM_UP {
-            tokens += window.tokens();
             all.push(phases);
         }
     }
     let busy: f64 = all.iter().map(|phases| phases.total().as_secs_f64()).sum();
+    let ledger = ledger::ledger(&config);
+    let largest = ledger::parameters(&config.model).iter().map(|p| p.elements() * ledger::F32).max();
+    let pair = |ledger: u64, measured: u64| json!({"ledger": ledger, "measured": measured});
     let phase = |of: fn(&Phases) -> Duration| quantile(all.iter().map(of).collect(), 0.5);
     Ok(json!({
         "schema": SCHEMA,
@@ -107,10 +159,16 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
         },
         "peak_bytes": {
             "host_rss": telemetry::resident_peak(),
-            "allocator": allocator::peak_bytes(),
+            "allocator": memory.peak,
             "before_training": baseline,
         },
-        "ledger_bytes_estimated": crate::ledger::ledger(&config).total_bytes_estimated,
+        "memory": {
+            "parameters": pair(ledger.parameter_bytes, memory.parameters),
+            "gradients": pair(ledger.gradient_bytes, memory.gradients),
+            "optimizer_state": pair(ledger.state_bytes, memory.state),
+            "optimizer_temporaries": {"largest_parameter": largest, "measured": memory.temporaries},
+        },
+        "ledger_bytes_estimated": ledger.total_bytes_estimated,
     }))
 }
 
@@ -131,7 +189,11 @@ fn as_text(report: &Value) -> String {
          tokens/s       {:.0}\n\
          ms an update   {:.1} median, {:.1} at the 95th percentile\n\
          by phase       data {:.1}, forward {:.1}, backward {:.1}, clip and optimizer {:.1}\n\
-         peak memory    {} in the allocator, {} of it before training; {} resident; ledger ~{}\n",
+         peak memory    {} in the allocator, {} of it before training; {} resident; ledger ~{}\n\
+         parameters     {} in the allocator, {} in the ledger\n\
+         gradients      {} in the allocator, {} in the ledger\n\
+         state          {} in the allocator, {} in the ledger\n\
+         temporaries    {} of the optimizer; the largest parameter has {}\n",
         word("/model"),
         word("/optimizer"),
         word("/device"),
@@ -149,5 +211,13 @@ fn as_text(report: &Value) -> String {
         bytes("/peak_bytes/before_training"),
         bytes("/peak_bytes/host_rss"),
         bytes("/ledger_bytes_estimated"),
+        bytes("/memory/parameters/measured"),
+        bytes("/memory/parameters/ledger"),
+        bytes("/memory/gradients/measured"),
+        bytes("/memory/gradients/ledger"),
+        bytes("/memory/optimizer_state/measured"),
+        bytes("/memory/optimizer_state/ledger"),
+        bytes("/memory/optimizer_temporaries/measured"),
+        bytes("/memory/optimizer_temporaries/largest_parameter"),
     )
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{BAD_USAGE, output, settings::Settings};
-use crate::config::{ConfigError, Layers, fields::FIELDS};
+use crate::config::{ConfigError, Layers, fields, fields::FIELDS};
 
 /// What to do with a configuration.
 #[derive(Debug, clap::Args)]
@@ -68,12 +68,14 @@ fn init() -> Result<String, ConfigError> {
             section = table;
             let _ = write!(text, "\n[{table}]\n");
         }
-        let value = find(&values, field.key).map(|value| format!("# {key} = {value}"));
+        let here = fields::applies(field.key, config.model.arch);
+        let value = find(&values, field.key).filter(|_| here).map(|value| format!("# {key} = {value}"));
+        let only = if here { String::new() } else { format!(", no key of {}", config.model.arch.as_str()) };
         let unit = if field.unit.is_empty() { String::new() } else { format!(" ({})", field.unit) };
         let about = format!("{}{unit}; {}", field.help, field.kind.expected());
         let _ = match value {
             Some(line) => writeln!(text, "{line:<40} # {about}"),
-            None => writeln!(text, "{:<40} # {about}", format!("# {key}: not set")),
+            None => writeln!(text, "{:<40} # {about}", format!("# {key}: not set{only}")),
         };
     }
     Ok(text)

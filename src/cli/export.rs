@@ -9,10 +9,14 @@ use std::{
 use anyhow::{Context, bail};
 
 use super::output;
-use crate::run::{
-    Home, RunDir, atomic,
-    export::{Format, render},
-    text,
+use crate::{
+    config::ConfigError,
+    run::{
+        Home, RunDir, atomic,
+        dir::safe_name,
+        export::{Format, render, safetensors},
+        text,
+    },
 };
 
 /// Which run, as what, and where to.
@@ -21,12 +25,16 @@ pub struct Args {
     /// Id, unique prefix, name, path, or `latest`
     #[arg(value_name = "RUN")]
     run: String,
-    /// json and md: the summary; csv: one row an update
+    /// json and md: the summary; csv: one row an update; safetensors: a folder with the weights, a config.json and the
+    /// optimizer's state
     #[arg(long, value_enum)]
     format: Kind,
-    /// File to write; standard output without one
+    /// File to write; standard output without one. With safetensors a new folder; NAME-safetensors without one
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
+    /// With safetensors: the checkpoint of this update instead of the last
+    #[arg(long, value_name = "UPDATE")]
+    at: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -34,16 +42,7 @@ enum Kind {
     Json,
     Md,
     Csv,
-}
-
-impl From<Kind> for Format {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Json => Self::Json,
-            Kind::Md => Self::Markdown,
-            Kind::Csv => Self::Csv,
-        }
-    }
+    Safetensors,
 }
 
 /// Writes the export.
@@ -52,7 +51,16 @@ impl From<Kind> for Format {
 /// The run cannot be found or read, or the file cannot be written.
 pub fn run(args: Args) -> anyhow::Result<i32> {
     let run = RunDir::resolve(&Home::from_env()?, &args.run)?;
-    let bytes = render(&run, args.format.into())?;
+    let format = match args.format {
+        Kind::Json => Format::Json,
+        Kind::Md => Format::Markdown,
+        Kind::Csv => Format::Csv,
+        Kind::Safetensors => return folder(&run, args.at, args.output),
+    };
+    if args.at.is_some() {
+        return usage("--at names a checkpoint, and only --format safetensors exports one: remove it");
+    }
+    let bytes = render(&run, format)?;
     let Some(path) = args.output else { return output::bytes(&bytes) };
     if path == Path::new("-") {
         return output::bytes(&bytes);
@@ -60,6 +68,24 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     write(&path, &bytes)?;
     output::message(&format!("wrote {} ({})", path.display(), text::bytes(bytes.len() as u64)));
     Ok(0)
+}
+
+/// The export that is a folder.
+fn folder(run: &RunDir, at: Option<u64>, output: Option<PathBuf>) -> anyhow::Result<i32> {
+    let target = output.unwrap_or_else(|| format!("{}-safetensors", safe_name(&run.name())).into());
+    if target == Path::new("-") {
+        return usage(
+            "--format safetensors writes a folder, which standard output cannot take: name one with -o",
+        );
+    }
+    let written = safetensors::write(run, at, &target)?;
+    let (folder, size) = (target.display(), text::bytes(written.bytes));
+    output::message(&format!("wrote {folder} ({size}): the weights after update {}", written.update));
+    Ok(0)
+}
+
+fn usage(problem: &str) -> anyhow::Result<i32> {
+    Err(ConfigError::Conflict(problem.to_owned()).into())
 }
 
 /// A file appears whole or not at all; what is no file, such as a pipe, is written to as it is.

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::output;
 use crate::{
     ledger,
-    protocol::{Answer, Command, SCHEMA, StateReport, TensorState},
+    protocol::{Answer, Command, SCHEMA, StateReport, StateTensor, TensorStats, state::figures},
     run::{
         Client, Home, RunDir, RunError,
         checkpoint::{Checkpoint, latest_checkpoint},
@@ -143,15 +143,8 @@ fn stored_report(
     Ok((Source::Checkpoint(checkpoint), report))
 }
 
-fn totals(report: &StateReport) -> (u64, u64) {
-    let elements = report.tensors.iter().map(TensorState::elements).sum();
-    let bytes = report.tensors.iter().map(TensorState::bytes).sum();
-    (elements, bytes)
-}
-
 fn as_json(run: &RunDir, source: &Source, report: &StateReport) -> serde_json::Value {
-    let (state_elements, state_bytes) = totals(report);
-    json!({
+    let mut value = json!({
         "schema": SCHEMA,
         "run": run.id(),
         "source": match source {
@@ -160,10 +153,14 @@ fn as_json(run: &RunDir, source: &Source, report: &StateReport) -> serde_json::V
         },
         "update": report.update,
         "optimizer": report.optimizer,
-        "state_elements": state_elements,
-        "state_bytes": state_bytes,
+        "state_elements": report.elements(),
+        "state_bytes": report.bytes(),
         "tensors": report.tensors,
-    })
+    });
+    if !report.shared.is_empty() {
+        value["shared"] = json!(report.shared);
+    }
+    value
 }
 
 fn page(source: &Source, report: &StateReport) -> String {
@@ -193,41 +190,79 @@ fn page(source: &Source, report: &StateReport) -> String {
         for (index, (name, state)) in tensor.state.iter().enumerate() {
             // The parameter stands once, before its first state tensor.
             let head = if index == 0 { head.clone() } else { Default::default() };
-            if state.shape.is_empty() {
-                // A number has no statistics: it is what it is.
-                let value =
-                    state.stats.as_ref().map_or_else(dash, |stats| format!("= {}", scalar(stats.max)));
-                let state =
-                    [name.clone(), shape(&state.shape), state.dtype.clone(), bytes(state.bytes), value];
-                table.row(head.into_iter().chain(state));
-                continue;
-            }
-            let stat =
-                |of: fn(&crate::protocol::TensorStats) -> String| state.stats.as_ref().map_or_else(dash, of);
-            table.row(head.into_iter().chain([
-                name.clone(),
-                shape(&state.shape),
-                state.dtype.clone(),
-                bytes(state.bytes),
-                stat(|stats| number(stats.rms)),
-                stat(|stats| number(stats.min)),
-                stat(|stats| number(stats.max)),
-                stat(|stats| count(stats.zeros)),
-                stat(|stats| count(stats.nonfinite)),
-            ]));
+            table.row(head.into_iter().chain(cells(name, state)));
         }
     }
-    let (elements, size) = totals(report);
+    for (index, (name, state)) in report.shared.iter().enumerate() {
+        let head = if index == 0 { "(shared by all)" } else { "" };
+        table.row([head.to_owned(), String::new(), String::new()].into_iter().chain(cells(name, state)));
+    }
+    let measured = measured(report).map(|table| table.aligned() + "\n").unwrap_or_default();
     format!(
-        "{} at update {}, {from}\n\n{}\n{} parameter{}, {} state elements, {}\n",
+        "{} at update {}, {from}\n\n{}\n{measured}{} parameter{}, {} state elements, {}\n",
         report.optimizer,
         count(report.update),
         table.aligned(),
         count(report.tensors.len() as u64),
         if report.tensors.len() == 1 { "" } else { "s" },
-        count(elements),
-        bytes(size)
+        count(report.elements()),
+        bytes(report.bytes())
     )
+}
+
+/// What the table says of one state tensor, from its name on.
+fn cells(name: &str, state: &StateTensor) -> Vec<String> {
+    let mut cells = vec![name.to_owned(), shape(&state.shape), state.dtype.clone(), bytes(state.bytes)];
+    if state.shape.is_empty() {
+        // A number has no statistics: it is what it is.
+        cells.push(state.stats.as_ref().map_or_else(dash, |stats| format!("= {}", scalar(stats.max))));
+        return cells;
+    }
+    let stat = |of: fn(&TensorStats) -> String| state.stats.as_ref().map_or_else(dash, of);
+    cells.extend([
+        stat(|stats| number(stats.rms)),
+        stat(|stats| number(stats.min)),
+        stat(|stats| number(stats.max)),
+        stat(|stats| count(stats.zeros)),
+        stat(|stats| count(stats.nonfinite)),
+    ]);
+    cells
+}
+
+/// Heading and name of each figure, in the order of the columns.
+const FIGURES: [(&str, &str); 4] = [
+    (">factorisation error", figures::FACTORIZATION_ERROR),
+    (">8-bit error of m", figures::QUANTIZATION_ERROR_1),
+    (">8-bit error of v", figures::QUANTIZATION_ERROR_2),
+    (">rows never touched", figures::ROWS_NEVER_TOUCHED),
+];
+
+/// The figures of updates, for the parameters that have any; nothing when none has.
+fn measured(report: &StateReport) -> Option<Table> {
+    let known = |figure: &str| report.tensors.iter().any(|tensor| tensor.figures.contains_key(figure));
+    let shown: Vec<_> = FIGURES.into_iter().filter(|(_, figure)| known(figure)).collect();
+    let ratios = report.tensors.iter().any(|tensor| tensor.update_ratio.is_some());
+    let heading = ["parameter"].into_iter().chain(ratios.then_some(">update/parameter"));
+    let mut table = Table::new(&heading.chain(shown.iter().map(|(title, _)| *title)).collect::<Vec<_>>());
+    for tensor in &report.tensors {
+        if tensor.update_ratio.is_none() && tensor.figures.is_empty() {
+            continue;
+        }
+        let mut row = vec![tensor.name.clone()];
+        if ratios {
+            row.push(tensor.update_ratio.map_or_else(dash, number));
+        }
+        row.extend(shown.iter().map(|(_, figure)| match tensor.figures.get(*figure) {
+            Some(&value) if *figure == figures::ROWS_NEVER_TOUCHED => {
+                let rows: usize = tensor.shape.iter().rev().skip(1).product();
+                format!("{} of {}", scalar(value), count(rows as u64))
+            }
+            Some(&value) => number(value),
+            None => dash(),
+        }));
+        table.row(row);
+    }
+    (!table.is_empty()).then_some(table)
 }
 
 /// A number of the state: a count such as `step` without decimals.
@@ -266,6 +301,31 @@ mod tests {
         );
         assert_eq!(one["state_elements"], 64 + 64 + 2);
         assert_eq!((scalar(1250.0), scalar(0.5)), ("1,250".into(), "0.5000".into()));
+    }
+
+    #[test]
+    fn shared_state_and_figures_are_told() {
+        let (_folder, run) = sample::run_with("codes", &["optimizer.name=adamw8bit"]);
+        sample::checkpoint(&run, 3);
+        let (source, mut report) = read(&run, &Wanted::new(None).unwrap()).unwrap();
+        let json = as_json(&run, &source, &report);
+        let ledger = ledger::ledger(&run.config().unwrap());
+        assert_eq!(json["state_bytes"], ledger.state_bytes);
+        assert_eq!(
+            (&json["shared"]["qmap1"]["bytes"], &json["shared"]["qmap2"]["elements"]),
+            (&1024.into(), &256.into())
+        );
+        assert_eq!(json["tensors"][0]["figures"]["rows_never_touched"], 0.0);
+        let text = page(&source, &report);
+        assert!(text.contains("(shared by all)") && text.contains("0 of 256"), "{text}");
+        assert!(!text.contains("update/parameter") && !text.contains("8-bit error"), "{text}");
+        report.tensors[1].update_ratio = Some(1e-3);
+        report.tensors[1].figures.insert(figures::QUANTIZATION_ERROR_1.into(), 0.0125);
+        let text = page(&source, &report);
+        assert!(text.contains("update/parameter") && text.contains("0.01250"), "{text}");
+        let plain = sample::run("plain");
+        sample::checkpoint(&plain.1, 1);
+        assert!(of(&plain.1, None).unwrap().get("shared").is_none());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 pub mod attach;
 pub mod bench;
+pub mod check;
 pub mod compare;
 pub mod config;
 pub mod config_schema;
@@ -21,7 +22,10 @@ use std::io::IsTerminal;
 
 use clap::{Parser, Subcommand};
 
-use crate::{config::ConfigError, run::RunError};
+use crate::{
+    config::ConfigError,
+    run::{RunError, weights::WeightsError},
+};
 
 /// Exit code of bad usage or configuration.
 pub const BAD_USAGE: i32 = 2;
@@ -55,12 +59,14 @@ enum Subcommands {
     Compare(compare::Args),
     /// The optimizer's state, tensor by tensor
     Inspect(inspect::Args),
-    /// A run as JSON, Markdown or CSV
+    /// A run as JSON, Markdown, CSV, or weights for other libraries
     Export(export::Args),
     /// The screens on any run, live or ended
     Attach(attach::Args),
     /// Stop a live run: finish the update, write a checkpoint, end
     Stop(stop::Args),
+    /// Check the training itself
+    Check(check::Args),
     /// What can train here
     Devices(devices::Args),
     /// Write, print or check a configuration
@@ -95,6 +101,7 @@ pub fn main() -> i32 {
         Some(Subcommands::Export(args)) => export::run(args),
         Some(Subcommands::Attach(args)) => attach::run(args),
         Some(Subcommands::Stop(args)) => stop::run(args),
+        Some(Subcommands::Check(args)) => check::run(args),
         Some(Subcommands::Devices(args)) => devices::run(args),
         Some(Subcommands::Config(args)) => config::run(args),
         Some(Subcommands::Bench(args)) => bench::run(args),
@@ -111,6 +118,7 @@ fn code_of(error: &anyhow::Error) -> i32 {
     let is_usage = error.chain().any(|cause| {
         cause.is::<ConfigError>()
             || cause.is::<crate::data::DataError>()
+            || cause.is::<WeightsError>()
             || cause.downcast_ref::<RunError>().is_some_and(|error| error.exit_code() == BAD_USAGE)
     });
     if is_usage { BAD_USAGE } else { FAILED }

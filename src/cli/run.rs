@@ -13,9 +13,9 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::{INTERRUPTED, attach, output, settings::Settings};
 use crate::{
-    config::validate,
+    config::{Task, validate},
     data::{Dataset, total_updates},
-    protocol::{Command, Event, Reason, Update},
+    protocol::{Command, Event, Reason, Update, Validation},
     run::{Client, Home, RunDir, export, last, launch, lock, tail::Tail, text},
 };
 
@@ -128,8 +128,13 @@ impl Printer {
         match event {
             Event::Header(header) => {
                 self.total = header.total_updates;
+                header.notes.iter().for_each(|note| output::message(note));
+                let length = match header.config.model.arch.task() {
+                    Task::LanguageModel => "",
+                    Task::Classification => "at most ",
+                };
                 output::line(&format!(
-                    "{}: {} parameters, {}, {} x {} sequences of {} tokens, {} updates on {} ({} threads)",
+                    "{}: {} parameters, {}, {} x {} sequences of {length}{} tokens, {} updates on {} ({} threads)",
                     header.run,
                     text::count(header.ledger.parameters),
                     header.config.optimizer.name,
@@ -142,12 +147,7 @@ impl Printer {
                 ))
             }
             Event::Update(update) => self.update(update),
-            Event::Validation(validation) => output::line(&format!(
-                "validation at update {}: loss {:.4} over {} tokens",
-                validation.update,
-                validation.loss,
-                text::count(validation.tokens)
-            )),
+            Event::Validation(validation) => output::line(&validated(validation)),
             Event::Alert(alert) => {
                 output::message(&alert.message);
                 Ok(true)
@@ -158,6 +158,9 @@ impl Printer {
                 }
                 if self.total > 0 && ended.summary.updates > 0 {
                     output::line(&format!("\n{}", export::markdown::summary(&ended.summary)))?;
+                }
+                for (name, value) in export::markdown::evaluation(&ended.summary) {
+                    output::line(&format!("{name} {}", text::loss(value)))?;
                 }
                 output::line(&format!("run {}: {}", run.id(), ended.reason.as_str()))
             }
@@ -180,5 +183,32 @@ impl Printer {
             update.grad_norm,
             update.tokens_per_second
         ))
+    }
+}
+
+/// The line of a validation. Of a classification it names accuracy and F1.
+fn validated(validation: &Validation) -> String {
+    let Validation { update, loss, tokens, accuracy, f1, f1_macro, .. } = validation;
+    let scores: String = [("accuracy", accuracy), ("F1", f1), ("macro F1", f1_macro)]
+        .iter()
+        .filter_map(|(name, value)| value.map(|value| format!(", {name} {}", text::loss(value))))
+        .collect();
+    let targets = if accuracy.is_some() { "rows" } else { "tokens" };
+    format!("validation at update {update}: loss {loss:.4} over {} {targets}{scores}", text::count(*tokens))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_validation_is_told_with_the_figures_it_has() {
+        let mut validation = Validation { update: 20, loss: 2.25, tokens: 4096, ..Validation::default() };
+        assert_eq!(validated(&validation), "validation at update 20: loss 2.2500 over 4,096 tokens");
+        (validation.accuracy, validation.f1, validation.f1_macro) = (Some(0.875), Some(0.8), Some(0.85));
+        assert_eq!(
+            validated(&validation),
+            "validation at update 20: loss 2.2500 over 4,096 rows, accuracy 0.8750, F1 0.8000, macro F1 0.8500"
+        );
     }
 }

@@ -189,7 +189,7 @@ pub const FIELDS: &[Field] = &[
     field("train.max_skipped", at_least(0), "10", "updates", "non-finite updates in a row that end the run"),
     field(
         "optimizer.name",
-        Kind::Choice(&["adamw", "adamw8bit", "adafactor", "sgd", "lion", "muon"]),
+        Kind::Choice(&["adamw", "adafactor", "adamw8bit", "sgd", "lion", "muon"]),
         "\"adamw\"",
         "",
         "which optimizer trains",

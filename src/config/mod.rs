@@ -212,7 +212,7 @@ pub enum OptimizerName {
 impl OptimizerName {
     /// Every optimizer there is, in the order the keys cycle through them.
     pub const ALL: [Self; 6] =
-        [Self::AdamW, Self::AdamW8bit, Self::Adafactor, Self::Sgd, Self::Lion, Self::Muon];
+        [Self::AdamW, Self::Adafactor, Self::AdamW8bit, Self::Sgd, Self::Lion, Self::Muon];
 
     /// The name used in configuration, tables and files.
     pub const fn as_str(self) -> &'static str {

@@ -1,6 +1,6 @@
 //! One micro-batch on the host.
 
-use super::tokens::{SEPARATOR, Tokens, VOCABULARY};
+use super::tokens::{SEPARATOR, Tokens};
 
 /// The target of a padded place: it has no loss. PyTorch's `ignore_index`.
 pub const IGNORE: i32 = -100;
@@ -45,8 +45,9 @@ impl Batch {
             batch.lengths.push(length);
             batch.target_count += length as u64;
         }
-        debug_assert!(batch.inputs.iter().all(|id| (0..VOCABULARY as i32).contains(id)));
-        debug_assert!(batch.targets.iter().all(|id| *id == IGNORE || (0..VOCABULARY as i32).contains(id)));
+        let vocabulary = 0..i32::try_from(tokens.vocabulary()).unwrap_or(i32::MAX);
+        debug_assert!(batch.inputs.iter().all(|id| vocabulary.contains(id)));
+        debug_assert!(batch.targets.iter().all(|id| *id == IGNORE || vocabulary.contains(id)));
         batch
     }
 
@@ -60,10 +61,15 @@ impl Batch {
         self.lengths.iter().any(|&length| length < self.seq_len)
     }
 
-    /// Inputs and targets of one row, padding included; empty beyond the last row.
+    /// Inputs and targets of one row, padding included; empty beyond the last row. Of a classification the class is
+    /// the only target.
     pub fn row(&self, row: usize) -> (&[i32], &[i32]) {
-        let places = row * self.seq_len..(row + 1) * self.seq_len;
-        (self.inputs.get(places.clone()).unwrap_or_default(), self.targets.get(places).unwrap_or_default())
+        let part = |width: usize| row * width..(row + 1) * width;
+        let targets = self.targets.len() / self.rows.max(1);
+        (
+            self.inputs.get(part(self.seq_len)).unwrap_or_default(),
+            self.targets.get(part(targets)).unwrap_or_default(),
+        )
     }
 }
 

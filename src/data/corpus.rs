@@ -109,23 +109,33 @@ fn read_limited(path: &Path, limit: u64) -> Result<Corpus, DataError> {
             return Err(DataError::TooLarge { path: name, bytes: kind.len(), limit });
         }
         let text = fs::read(path).map_err(|error| unreadable(&name, &error))?;
-        match fault(&text) {
-            None => corpus.push(&text),
-            Some(Fault::Empty) => return Err(DataError::Empty { path: name }),
-            Some(Fault::NotUtf8(offset)) => {
-                return Err(DataError::NotUtf8 { path: name, offset, line: line(&text, offset) });
-            }
-            Some(Fault::Nul(offset)) => {
-                return Err(DataError::Binary { path: name, offset, line: line(&text, offset) });
-            }
-        }
+        corpus.push(self::text(&name, &text)?.as_bytes());
     } else {
         return Err(DataError::NotAFile { path: name });
     }
     Ok(corpus)
 }
 
-fn unreadable(path: &str, error: &io::Error) -> DataError {
+/// The bytes of a file as text.
+///
+/// # Errors
+/// It is empty, no UTF-8, or holds a NUL byte.
+pub(super) fn text<'a>(path: &str, bytes: &'a [u8]) -> Result<&'a str, DataError> {
+    let path = || path.to_owned();
+    match fault(bytes) {
+        Some(Fault::Empty) => Err(DataError::Empty { path: path() }),
+        Some(Fault::Nul(offset)) => {
+            Err(DataError::Binary { path: path(), offset, line: line(bytes, offset) })
+        }
+        Some(Fault::NotUtf8(offset)) => {
+            Err(DataError::NotUtf8 { path: path(), offset, line: line(bytes, offset) })
+        }
+        None => std::str::from_utf8(bytes)
+            .map_err(|error| DataError::Unreadable { path: path(), problem: error.to_string() }),
+    }
+}
+
+pub(super) fn unreadable(path: &str, error: &io::Error) -> DataError {
     DataError::Unreadable { path: path.to_owned(), problem: error.to_string() }
 }
 
@@ -147,7 +157,7 @@ fn fault(text: &[u8]) -> Option<Fault> {
 }
 
 /// The line a byte stands in, counted from 1.
-fn line(text: &[u8], offset: usize) -> usize {
+pub(super) fn line(text: &[u8], offset: usize) -> usize {
     1 + text[..offset].iter().filter(|byte| **byte == b'\n').count()
 }
 

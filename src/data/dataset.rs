@@ -1,47 +1,113 @@
-//! Documents become a training and a validation stream, and streams become sequences.
+//! The data of a run: text cut into sequences for a language model, labelled rows for a classification.
 
 use std::{path::Path, sync::Arc};
 
-use super::{Batch, Corpus, DataError, corpus, random, tokens::Tokens};
+use super::{
+    Batch, Corpus, DataError, corpus,
+    labelled::{Classes, Examples},
+    rows::{Parts, Rows},
+    split::split,
+    tokenizer::Encoder,
+    tokens::Tokens,
+};
 use crate::{
-    config::{Config, Source},
+    config::{Config, Source, Task},
     protocol::DataReport,
 };
 
-/// From this many documents on, whole documents are held out; with fewer, the end of the text is.
-pub const SPLIT_BY_DOCUMENT: usize = 20;
-
-/// The text of a run, cut into sequences. Cloning it shares the text.
+/// What a run learns from, cut into sequences: pieces of text, or the rows of a classification. Cloning it shares
+/// the data.
 #[derive(Debug, Clone)]
 pub struct Dataset(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    train: Tokens,
-    validation: Tokens,
+    train: Part,
+    validation: Part,
     seq_len: usize,
     report: DataReport,
 }
 
+/// What is trained on, or what is held out.
+#[derive(Debug)]
+enum Part {
+    Stream(Tokens),
+    Rows(Rows),
+}
+
+impl Part {
+    fn batch(&self, seq_len: usize, sequences: impl Iterator<Item = u64>) -> Batch {
+        match self {
+            Self::Stream(tokens) => Batch::cut(tokens, seq_len, sequences),
+            Self::Rows(rows) => rows.batch(sequences),
+        }
+    }
+}
+
 impl Dataset {
-    /// Reads or generates the text that the configuration names.
+    /// Reads or generates what the configuration names.
     ///
     /// # Errors
-    /// Text that is missing, unreadable, no UTF-8, or shorter than one sequence.
+    /// Text, labels or a tokenizer that are missing, unreadable or unsuitable: see [`DataError`].
     pub fn open(config: &Config) -> Result<Self, DataError> {
-        let corpus = match (config.data.source, &config.data.path) {
-            (Source::Path, Some(path)) => corpus::read(Path::new(path))?,
-            (Source::Path, None) => return Err(DataError::Missing { path: "(not set)".to_owned() }),
-            (Source::Stories | Source::SentencePairs, _) => Corpus::stories()?,
-        };
-        Self::from_corpus(corpus, config.data.validation_fraction, config.train.seq_len)
+        let (data, model) = (&config.data, &config.model);
+        let path = || data.path.as_ref().map(Path::new);
+        let encoder = Encoder::open(&data.tokenizer)?;
+        encoder.fits(model.arch.task(), model.vocab_size)?;
+        match model.arch.task() {
+            Task::LanguageModel => {
+                let corpus = match (data.source, path()) {
+                    (Source::Path, Some(path)) => corpus::read(path)?,
+                    (Source::Path, None) => return Err(DataError::Missing { path: "(not set)".to_owned() }),
+                    (Source::Stories, _) => Corpus::stories()?,
+                    (Source::SentencePairs, _) => {
+                        return Err(DataError::WrongSource {
+                            given: "sentence-pairs",
+                            instead: "\"stories\"",
+                        });
+                    }
+                };
+                Self::streams(corpus, &encoder, data.validation_fraction, config.train.seq_len)
+            }
+            Task::Classification => {
+                let examples = match (data.source, path()) {
+                    (Source::Path, Some(path)) => Examples::read(path, &data.columns)?,
+                    (Source::Path, None) => {
+                        return Err(DataError::MissingTable { path: "(not set)".to_owned() });
+                    }
+                    (Source::SentencePairs, _) => Examples::pairs(),
+                    (Source::Stories, _) => {
+                        return Err(DataError::WrongSource {
+                            given: "stories",
+                            instead: "\"sentence-pairs\"",
+                        });
+                    }
+                };
+                Self::rows(
+                    &examples,
+                    model.num_labels,
+                    &encoder,
+                    data.validation_fraction,
+                    config.train.seq_len,
+                )
+            }
+        }
     }
 
-    /// Splits a corpus and cuts it into sequences of `seq_len` targets.
+    /// Splits a corpus and cuts its bytes into sequences of `seq_len` targets.
     ///
     /// # Errors
     /// Fewer than `seq_len + 1` tokens are left to train on.
     pub fn from_corpus(corpus: Corpus, validation_fraction: f64, seq_len: usize) -> Result<Self, DataError> {
+        Self::streams(corpus, &Encoder::Bytes, validation_fraction, seq_len)
+    }
+
+    fn streams(
+        corpus: Corpus,
+        encoder: &Encoder,
+        validation_fraction: f64,
+        seq_len: usize,
+    ) -> Result<Self, DataError> {
         let seq_len = seq_len.max(1);
         let mut report = DataReport {
             source: corpus.source.clone(),
@@ -51,6 +117,7 @@ impl Dataset {
             ..DataReport::default()
         };
         let (train, validation) = split(corpus, validation_fraction);
+        let (train, validation) = (encoder.stream(train)?, encoder.stream(validation)?);
         report.train_tokens = train.len() as u64;
         report.train_sequences = train.sequences(seq_len);
         report.validation_tokens = validation.len() as u64;
@@ -63,6 +130,36 @@ impl Dataset {
                 needed: seq_len as u64 + 1,
             });
         }
+        let (train, validation) = (Part::Stream(train), Part::Stream(validation));
+        Ok(Self(Arc::new(Inner { train, validation, seq_len, report })))
+    }
+
+    fn rows(
+        examples: &Examples,
+        num_labels: usize,
+        encoder: &Encoder,
+        validation_fraction: f64,
+        seq_len: usize,
+    ) -> Result<Self, DataError> {
+        let classes = Classes::of(examples, num_labels)?;
+        let parts = Parts::of(examples, &classes, encoder, validation_fraction, seq_len)?;
+        let mut report = DataReport {
+            source: examples.source.clone(),
+            documents: examples.rows.len() as u64,
+            bytes: examples.bytes(),
+            train_tokens: parts.train.tokens(),
+            train_sequences: parts.train.len(),
+            validation_tokens: parts.validation.tokens(),
+            validation_sequences: parts.validation.len(),
+            labels: classes.names,
+            ..DataReport::default()
+        };
+        if parts.truncated > 0 {
+            report
+                .left_out
+                .insert(format!("ends of rows truncated to train.seq_len = {seq_len}"), parts.truncated);
+        }
+        let (train, validation) = (Part::Rows(parts.train), Part::Rows(parts.validation));
         Ok(Self(Arc::new(Inner { train, validation, seq_len, report })))
     }
 
@@ -71,7 +168,7 @@ impl Dataset {
         &self.0.report
     }
 
-    /// Target tokens in one sequence.
+    /// Target tokens in one sequence; of a classification the most tokens of a row.
     pub fn seq_len(&self) -> usize {
         self.0.seq_len
     }
@@ -88,11 +185,11 @@ impl Dataset {
 
     /// The given training sequences, one a row, in the given order.
     pub fn batch(&self, sequences: &[u64]) -> Batch {
-        Batch::cut(&self.0.train, self.0.seq_len, sequences.iter().copied())
+        self.0.train.batch(self.0.seq_len, sequences.iter().copied())
     }
 
-    /// Held-out sequences in batches of `micro_batch` rows (the last may have fewer): all of them, or
-    /// `limit_sequences` spread evenly over the held-out text. The same ones in the same order every time.
+    /// Held-out sequences in batches of `micro_batch` rows (the last may have fewer): all rows of a classification;
+    /// of a text all sequences, or `limit_sequences` spread evenly over it. The same ones in the same order every time.
     pub fn validation_batches(
         &self,
         micro_batch: usize,
@@ -101,70 +198,17 @@ impl Dataset {
         let inner = Arc::clone(&self.0);
         let rows = micro_batch.max(1) as u64;
         let all = inner.report.validation_sequences;
-        let wanted = all.min(limit_sequences as u64);
+        let wanted = match &inner.validation {
+            Part::Stream(_) => all.min(limit_sequences as u64),
+            Part::Rows(_) => all,
+        };
         (0..wanted.div_ceil(rows)).map(move |batch| {
             let places = batch * rows..((batch + 1) * rows).min(wanted);
             let sequences =
                 places.map(|place| (u128::from(place) * u128::from(all) / u128::from(wanted)) as u64);
-            Batch::cut(&inner.validation, inner.seq_len, sequences)
+            inner.validation.batch(inner.seq_len, sequences)
         })
     }
-}
-
-/// The training and the validation stream, which share no token.
-fn split(corpus: Corpus, fraction: f64) -> (Tokens, Tokens) {
-    let mut text = corpus.text;
-    let held_out = if fraction <= 0.0 {
-        Vec::new()
-    } else if corpus.ends.len() >= SPLIT_BY_DOCUMENT {
-        take_documents(&mut text, &corpus.ends, fraction)
-    } else {
-        let wanted = ((text.len() as f64 * fraction).round() as usize).max(2);
-        let mut cut = text.len().saturating_sub(wanted);
-        // Never inside a character.
-        while cut > 0 && text.get(cut).is_some_and(|byte| byte & 0xC0 == 0x80) {
-            cut -= 1;
-        }
-        text.split_off(cut)
-    };
-    (Tokens::from_bytes(text), Tokens::from_bytes(held_out))
-}
-
-/// Moves whole documents out of the text until their bytes make up the fraction: in the order of a hash of
-/// their number, passing over those that would exceed it. At least one document is held out.
-fn take_documents(text: &mut Vec<u8>, ends: &[usize], fraction: f64) -> Vec<u8> {
-    let wanted = (text.len() as f64 * fraction).round() as usize;
-    let size = |document: usize| ends[document] - if document == 0 { 0 } else { ends[document - 1] };
-    let mut order: Vec<usize> = (0..ends.len()).collect();
-    order.sort_by_key(|document| random::mix(*document as u64));
-    let mut chosen = vec![false; ends.len()];
-    let mut held = 0;
-    for document in &order {
-        if held + size(*document) <= wanted {
-            held += size(*document);
-            chosen[*document] = true;
-        }
-    }
-    if held == 0
-        && let Some(smallest) = order.iter().copied().min_by_key(|document| size(*document))
-    {
-        held = size(smallest);
-        chosen[smallest] = true;
-    }
-
-    let mut held_out = Vec::with_capacity(held);
-    let (mut start, mut kept) = (0, 0);
-    for (end, chosen) in ends.iter().zip(chosen) {
-        if chosen {
-            held_out.extend_from_slice(&text[start..*end]);
-        } else {
-            text.copy_within(start..*end, kept);
-            kept += end - start;
-        }
-        start = *end;
-    }
-    text.truncate(kept);
-    held_out
 }
 
 #[cfg(test)]
@@ -182,52 +226,6 @@ mod tests {
 
     fn numbered(count: usize) -> Vec<String> {
         (0..count).map(|number| format!("document {number} {}", "x".repeat(number % 7))).collect()
-    }
-
-    /// The documents in a stream.
-    fn documents(tokens: &Tokens) -> Vec<String> {
-        let bytes: Vec<u8> = tokens.ids(0..tokens.len()).map(|id| id as u8).collect();
-        let text = String::from_utf8(bytes).unwrap();
-        text.split_terminator('\0').map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn many_documents_are_split_whole_and_disjoint() {
-        let all = numbered(200);
-        let (train, validation) = split(corpus(&all), 0.1);
-        let (train, validation) = (documents(&train), documents(&validation));
-        assert!(validation.iter().all(|document| !train.contains(document)));
-        assert_eq!(train.len() + validation.len(), 200);
-        assert!(all.iter().all(|document| train.contains(document) || validation.contains(document)));
-        assert!((15..=25).contains(&validation.len()), "{}", validation.len());
-        assert!(train.is_sorted_by_key(|document| all.iter().position(|one| one == document)));
-        // Not simply the end of the text.
-        assert!(train.contains(&all[199]) || train.contains(&all[198]) || train.contains(&all[197]));
-    }
-
-    #[test]
-    fn a_document_larger_than_the_fraction_stays_in_training() {
-        let mut all = numbered(20);
-        all[3] = "y".repeat(100_000);
-        let (train, validation) = split(corpus(&all), 0.05);
-        assert!(documents(&train).contains(&all[3]));
-        assert!(!documents(&validation).is_empty());
-    }
-
-    #[test]
-    fn one_document_is_held_out_even_when_the_fraction_is_tiny() {
-        let (_, validation) = split(corpus(&numbered(20)), 1e-6);
-        assert_eq!(documents(&validation).len(), 1);
-    }
-
-    #[test]
-    fn few_documents_hold_out_the_end_between_characters() {
-        let text = "é".repeat(50);
-        let (train, validation) = split(corpus(std::slice::from_ref(&text)), 0.1);
-        assert_eq!(train.len() % 2, 0);
-        assert_eq!(train.len() + validation.len(), 101);
-        assert_eq!([documents(&train).concat(), documents(&validation).concat()].concat(), text);
-        assert!((10..=12).contains(&validation.len()));
     }
 
     #[test]

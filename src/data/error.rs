@@ -32,6 +32,64 @@ pub enum DataError {
         "{source_name} has {tokens} tokens to train on ({held_out} more are held out), and one sequence needs train.seq_len + 1 = {needed}: give more text, lower train.seq_len, or lower data.validation_fraction"
     )]
     TooShort { source_name: String, tokens: u64, held_out: u64, needed: u64 },
+    #[error("data.source = \"{given}\" does not suit this model: use {instead}, or data.path")]
+    WrongSource { given: &'static str, instead: &'static str },
+
+    #[error("data.path = {path} does not exist: to classify, give a .csv, .tsv or .jsonl file")]
+    MissingTable { path: String },
+    #[error("data.path = {path} is a folder: to classify, give one .csv, .tsv or .jsonl file")]
+    TableFolder { path: String },
+    #[error(
+        "data.path = {path} holds no labels that can be read: to classify, give a .csv, .tsv or .jsonl file"
+    )]
+    NotATable { path: String },
+    #[error(
+        "{path} has {rows} row{}, and a classification needs at least two: give more rows",
+        plural(.rows)
+    )]
+    TooFewRows { path: String, rows: usize },
+    #[error("{path} has no column `{column}`: its columns are {columns}; correct data.columns")]
+    NoColumn { path: String, column: String, columns: String },
+    #[error(
+        "no column of {path} has a usual name of {what} ({usual}): its columns are {columns}; name one or two sentences and then the label with data.columns"
+    )]
+    NoUsualColumn { path: String, what: &'static str, usual: &'static str, columns: String },
+    #[error(
+        "{path} has the column `{column}` more than once (its columns are {columns}): rename one of them"
+    )]
+    ColumnTwice { path: String, column: String, columns: String },
+    #[error("{path}, line {line}: {fault}")]
+    Row { path: String, line: usize, fault: RowFault },
+    #[error(
+        "{path} has one class only, `{label}` in every row: a classification needs two or more, give rows of another class or name another label column with data.columns"
+    )]
+    OneClass { path: String, label: String },
+    #[error(
+        "{path} has {found} labels ({labels}), and model.num_labels = {wanted}: set model.num_labels = {found}, or name another label column with data.columns"
+    )]
+    LabelCount { path: String, found: usize, labels: String, wanted: usize },
+
+    #[error(
+        "data.tokenizer = {path} does not exist: give the path of a Hugging Face tokenizer.json, or \"bytes\""
+    )]
+    TokenizerMissing { path: String },
+    #[error("data.tokenizer = {path} is a folder: give the path of the tokenizer.json in it")]
+    TokenizerFolder { path: String },
+    #[error(
+        "data.tokenizer = {path} is not a tokenizer.json of Hugging Face ({problem}): give one, or \"bytes\""
+    )]
+    NotATokenizer { path: String, problem: String },
+    #[error(
+        "data.tokenizer = {tokenizer} has {needed} tokens, and model.vocab_size = {vocab_size}: set model.vocab_size = {needed}, or choose another tokenizer"
+    )]
+    Vocabulary { tokenizer: String, needed: usize, vocab_size: usize },
+    #[error("data.tokenizer = {path} fails on the text: {problem}")]
+    Tokenize { path: String, problem: String },
+    #[error(
+        "train.seq_len = {seq_len} has no room for the {marks} marks of a row and a token of each sentence: set train.seq_len to at least {needed}"
+    )]
+    NoRoom { seq_len: usize, marks: usize, needed: usize },
+
     #[error(
         "the run stopped at sequence {position} of an epoch, but the training text now has {sequences} sequences: put the text back as it was, or start a new run"
     )]
@@ -42,10 +100,48 @@ pub enum DataError {
     Prefetch(String),
 }
 
+/// What is wrong with one row of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RowFault {
+    #[error(
+        "{fields} field{} where the header has {header}: complete the row, or quote a field that holds the separator",
+        plural(.fields)
+    )]
+    Ragged { fields: usize, header: usize },
+    #[error(
+        "the quote that opens here is never closed: close it, and double every quote inside a quoted field"
+    )]
+    OpenQuote,
+    #[error("text behind a closing quote: quote the whole field, and double every quote inside it")]
+    StrayQuote,
+    #[error("not valid JSON ({problem}, column {column}): write one object a line")]
+    Json { problem: String, column: usize },
+    #[error("{kind} and not an object: write one object a line")]
+    NoObject { kind: &'static str },
+    #[error("no `{column}` (it has {columns}): every row needs one")]
+    NoKey { column: String, columns: String },
+    #[error("`{column}` is {kind}: expected {expected}")]
+    Kind { column: String, kind: &'static str, expected: &'static str },
+    #[error("`{column}` is empty: fill it in, or remove the row")]
+    Empty { column: String },
+    #[error("`{column}` contains a NUL character: remove it")]
+    Nul { column: String },
+    #[error(
+        "label `{label}` is not one of 0 to {last} (the labels there are: {labels}): correct or remove the row, or set model.num_labels to the number of labels"
+    )]
+    Label { label: String, last: usize, labels: String },
+    #[error("the tokenizer makes no token of it: correct or remove the row")]
+    NoTokens,
+}
+
 fn left_out_in_words(left_out: &[(String, u64)]) -> String {
     if left_out.is_empty() {
         return "the folder is empty".to_owned();
     }
     let parts: Vec<String> = left_out.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
     format!("left out {}", parts.join(", "))
+}
+
+const fn plural(count: &usize) -> &'static str {
+    if *count == 1 { "" } else { "s" }
 }

@@ -45,6 +45,15 @@ impl<'a> Init<'a> {
 
     /// `weight` of ones.
     pub fn ones(&self, length: usize) -> Param<Tensor<1>> {
-        Param::from_data(TensorData::new(vec![1.0_f32; length], [length]), self.device)
+        self.filled(1.0, length)
+    }
+
+    /// `bias` of zeros.
+    pub fn zeros(&self, length: usize) -> Param<Tensor<1>> {
+        self.filled(0.0, length)
+    }
+
+    fn filled(&self, value: f32, length: usize) -> Param<Tensor<1>> {
+        Param::from_data(TensorData::new(vec![value; length], [length]), self.device)
     }
 }

@@ -7,6 +7,18 @@ use burn::{
 
 use super::init::Init;
 
+/// `x W^T + b` as one product of matrices, all axes but the last being rows. Left to itself, Burn makes a product for each
+/// row of the batch where their length suits it: that keeps a transposed copy of the weight for the backward pass, and
+/// one gradient of the weight a row to be added up.
+fn linear<const D: usize>(x: Tensor<D>, weight_oi: Tensor<2>, bias_o: Option<Tensor<1>>) -> Tensor<D> {
+    let mut shape = x.dims();
+    let [outputs, inputs] = weight_oi.dims();
+    let rows = shape[..D - 1].iter().product();
+    let y_no = module::linear::<2>(x.reshape([rows, inputs]), weight_oi.transpose(), bias_o);
+    shape[D - 1] = outputs;
+    y_no.reshape(shape)
+}
+
 /// `torch.nn.Linear` without bias: `y = x W^T`, weight `[out, in]`.
 #[derive(Module, Debug)]
 pub struct Linear {
@@ -21,7 +33,26 @@ impl Linear {
 
     /// `[b, t, in]` to `[b, t, out]`.
     pub fn forward(&self, x_bti: Tensor<3>) -> Tensor<3> {
-        module::linear(x_bti, self.weight.val().transpose(), None)
+        linear(x_bti, self.weight.val(), None)
+    }
+}
+
+/// `torch.nn.Linear` with bias: `y = x W^T + b`, weight `[out, in]`, bias `[out]`.
+#[derive(Module, Debug)]
+pub struct BiasedLinear {
+    weight: Param<Tensor<2>>,
+    bias: Param<Tensor<1>>,
+}
+
+impl BiasedLinear {
+    /// Weights from N(0, 0.02^2), biases of zero.
+    pub fn new(init: &Init, inputs: usize, outputs: usize) -> Self {
+        Self { weight: init.normal([outputs, inputs]), bias: init.zeros(outputs) }
+    }
+
+    /// `[.., in]` to `[.., out]`.
+    pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        linear(x, self.weight.val(), Some(self.bias.val()))
     }
 }
 
@@ -42,9 +73,14 @@ impl Embedding {
         module::embedding(self.weight.val(), ids_bt)
     }
 
+    /// The first rows as they are, for positions: `[1, t, d]`. There must be as many.
+    pub fn first(&self, time: usize) -> Tensor<3> {
+        self.weight.val().narrow(0, 0, time).unsqueeze::<3>()
+    }
+
     /// The embedding as the output head of a model with tied weights: `[b, t, d]` to `[b, t, v]`.
     pub fn as_head(&self, x_btd: Tensor<3>) -> Tensor<3> {
-        module::linear(x_btd, self.weight.val().transpose(), None)
+        linear(x_btd, self.weight.val(), None)
     }
 }
 
@@ -66,5 +102,26 @@ impl RmsNorm {
     pub fn forward(&self, x_btd: Tensor<3>) -> Tensor<3> {
         let mean_bt1 = x_btd.clone().square().mean_dim(2);
         x_btd * mean_bt1.add_scalar(self.eps).sqrt().recip() * self.weight.val().unsqueeze::<3>()
+    }
+}
+
+/// `torch.nn.LayerNorm` (Ba et al. 2016, arXiv 1607.06450), weight and bias `[d]`.
+#[derive(Module, Debug)]
+pub struct LayerNorm {
+    weight: Param<Tensor<1>>,
+    bias: Param<Tensor<1>>,
+    #[module(skip)]
+    eps: f64,
+}
+
+impl LayerNorm {
+    /// Weights of one, biases of zero.
+    pub fn new(init: &Init, width: usize, eps: f64) -> Self {
+        Self { weight: init.ones(width), bias: init.zeros(width), eps }
+    }
+
+    /// `(x - mean) / sqrt(var + eps) * weight + bias` over the last axis; the variance is that of all values, not of a sample.
+    pub fn forward(&self, x_btd: Tensor<3>) -> Tensor<3> {
+        module::layer_norm(x_btd, self.weight.val(), Some(self.bias.val()), self.eps)
     }
 }

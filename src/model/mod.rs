@@ -5,8 +5,9 @@
 //! shape is ever translated: what the driver, the checkpoint and the screen see is the field's own.
 //!
 //! Tensor names carry shape suffixes: `b` batch, `t` time, `d` width, `h` query heads, `k` key-value heads,
-//! `g` query heads a key-value head, `e` head width, `v` vocabulary.
+//! `g` query heads a key-value head, `e` head width, `v` vocabulary, `c` classes.
 
+pub mod distilbert;
 pub mod init;
 pub mod layers;
 pub mod llama;

@@ -176,37 +176,35 @@ fn block(
     (codes2, absmax2): (&mut [u8], &mut f32),
     (m, v): &mut (Vec<f32>, Vec<f32>),
 ) {
+    let count = grad.len();
+    let (m, v) = (&mut m[..count], &mut v[..count]);
     let (map1, map2) = (DynamicMap::signed(), DynamicMap::unsigned());
+    for ((m, v), (code1, code2)) in m.iter_mut().zip(&mut *v).zip(codes1.iter().zip(&*codes2)) {
+        *m = map1.value(*code1) * *absmax1;
+        *v = map2.value(*code2) * *absmax2;
+    }
+    // Separate from the look-ups, so that this loop runs on vectors.
     let (mut largest1, mut largest2) = (0.0_f32, 0.0_f32);
-    for at in 0..grad.len() {
-        let gradient = grad[at];
+    for ((param, grad), (m, v)) in param.iter_mut().zip(grad).zip(m.iter_mut().zip(&mut *v)) {
+        let first = *m * scalars.beta1 + (1.0 - scalars.beta1) * grad;
+        let second = *v * scalars.beta2 + (1.0 - scalars.beta2) * grad * grad;
+        let updated = (*param - scalars.step_size * (first / (second.sqrt() + scalars.eps))) * scalars.decay;
         // A gradient that is not finite leaves its parameter alone and takes its moments back to zero.
-        let (first, second) = if gradient.is_finite() {
-            let old1 = map1.value(codes1[at]) * *absmax1;
-            let old2 = map2.value(codes2[at]) * *absmax2;
-            (
-                old1 * scalars.beta1 + (1.0 - scalars.beta1) * gradient,
-                old2 * scalars.beta2 + (1.0 - scalars.beta2) * gradient * gradient,
-            )
-        } else {
-            (0.0, 0.0)
-        };
-        (m[at], v[at]) = (first, second);
-        largest1 = largest1.max(first.abs());
-        largest2 = largest2.max(second);
-        if gradient.is_finite() {
-            let updated = param[at] - scalars.step_size * (first / (second.sqrt() + scalars.eps));
-            param[at] = updated * scalars.decay;
-        }
+        let finite = grad.is_finite();
+        *param = if finite { updated } else { *param };
+        *m = if finite { first } else { 0.0 };
+        *v = if finite { second } else { 0.0 };
+        largest1 = if m.abs() > largest1 { m.abs() } else { largest1 };
+        largest2 = if *v > largest2 { *v } else { largest2 };
     }
     (*absmax1, *absmax2) = (largest1, largest2);
     // A block of zeros has no scale: any code stands for zero.
     let divisor = |largest: f32| if largest > 0.0 { largest } else { 1.0 };
     let (divisor1, divisor2) = (divisor(largest1), divisor(largest2));
-    for at in 0..grad.len() {
-        codes1[at] = map1.nearest_of_sign(m[at] / divisor1);
-        codes2[at] = map2.nearest(v[at] / divisor2);
-    }
+    m.iter_mut().for_each(|m| *m /= divisor1);
+    v.iter_mut().for_each(|v| *v /= divisor2);
+    codes1.iter_mut().zip(m).for_each(|(code, m)| *code = map1.nearest_of_sign(*m));
+    codes2.iter_mut().zip(v).for_each(|(code, v)| *code = map2.nearest(*v));
 }
 
 /// The values in host memory; no copy where they are there and held once.

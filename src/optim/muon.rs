@@ -11,6 +11,7 @@
 //! which is what a bf16 product with an f32 accumulator gives.
 
 use burn::tensor::{DType, Tensor};
+use thiserror::Error;
 
 use super::{
     Entry, Figure, Optimizer, OptimizerState, StateError, Step,
@@ -32,6 +33,22 @@ pub struct Muon {
     /// For what is no hidden matrix.
     rest: AdamW,
     iterate_in: DType,
+}
+
+/// A model that Muon has nothing to do on.
+#[derive(Debug, Error)]
+#[error(
+    "optimizer.name = \"muon\" is for matrices of hidden layers, and this model has none: choose another optimizer"
+)]
+pub struct NoMatrix;
+
+/// Whether Muon updates any of these parameters, by name and shape.
+///
+/// # Errors
+/// It updates none.
+pub fn check(parameters: &[(String, Vec<usize>)]) -> Result<(), NoMatrix> {
+    let any = parameters.iter().any(|(name, shape)| ledger::takes_muon(name, shape));
+    if any { Ok(()) } else { Err(NoMatrix) }
 }
 
 /// State of one parameter.
@@ -185,6 +202,14 @@ mod tests {
 
     use super::*;
     use crate::config::Layers;
+
+    #[test]
+    fn a_model_without_hidden_matrices_is_refused() {
+        let named = |name: &str, shape: &[usize]| (name.to_owned(), shape.to_vec());
+        let vectors = [named("norm.weight", &[8]), named("model.embed_tokens.weight", &[9, 8])];
+        assert!(check(&vectors).unwrap_err().to_string().contains("this model has none"));
+        assert!(check(&[&vectors[..], &[named("layers.0.up.weight", &[8, 8])]].concat()).is_ok());
+    }
 
     #[test]
     fn the_update_is_nearly_orthogonal_either_way_round() {

@@ -10,18 +10,24 @@ static SIGNED: LazyLock<DynamicMap> = LazyLock::new(|| DynamicMap::new(true));
 /// Values in [0, 1], for a second moment.
 static UNSIGNED: LazyLock<DynamicMap> = LazyLock::new(|| DynamicMap::new(false));
 
-/// Bits of the mantissa that choose a cell of the search table.
-const CELL_BITS: u32 = 5;
-/// Cells for numbers of one sign: all exponents.
-const CELLS: usize = 256 << CELL_BITS;
+/// Bits of the mantissa that choose a cell of the search table: in a cell there is seldom more than one midpoint.
+const CELL_BITS: u32 = 7;
+/// Bits that do not.
+const SHIFT: u32 = 23 - CELL_BITS;
+/// The first and the last cell, those of 2^-24 and of 1. Smaller and larger numbers share them.
+const FIRST: u32 = (127 - 24) << CELL_BITS;
+const LAST: u32 = 127 << CELL_BITS;
+/// Cells for numbers of one sign.
+const CELLS: usize = (LAST - FIRST + 1) as usize;
 
 /// What each of the 256 codes stands for, in rising order.
 #[derive(Debug)]
 pub struct DynamicMap {
     values: [f32; 256],
-    /// Half way between neighbours.
-    midpoints: [f32; 255],
-    /// A code near the right one for each cell of positive and of negative numbers.
+    /// Half way to the next value, and to the one before; infinite at the ends.
+    above: [f32; 256],
+    below: [f32; 256],
+    /// A code within two of the right one for each cell of positive and of negative numbers.
     guesses: Vec<u8>,
 }
 
@@ -53,17 +59,18 @@ impl DynamicMap {
         }
         all.sort_by(f64::total_cmp);
         let values: [f32; 256] = std::array::from_fn(|code| all[code] as f32);
-        let midpoints = std::array::from_fn(|code| 0.5 * (values[code] + values[code + 1]));
-        let mut map = Self { values, midpoints, guesses: Vec::new() };
-        map.guesses = (0..2 * CELLS)
+        let between = |code: usize| 0.5 * (values[code] + values[code + 1]);
+        let above = std::array::from_fn(|code| if code == 255 { f32::INFINITY } else { between(code) });
+        let below = std::array::from_fn(|code| if code == 0 { f32::NEG_INFINITY } else { between(code - 1) });
+        let guesses = (0..2 * CELLS)
             .map(|cell| {
-                let bits = ((cell % CELLS) as u32) << (23 - CELL_BITS) | (1 << (22 - CELL_BITS));
-                let centre = f32::from_bits(bits);
+                let bits = (FIRST + (cell % CELLS) as u32) << SHIFT;
+                let centre = f32::from_bits(bits | 1 << (SHIFT - 1));
                 let centre = if cell < CELLS { centre } else { -centre };
-                map.midpoints.partition_point(|midpoint| *midpoint < centre) as u8
+                above.partition_point(|midpoint| *midpoint < centre) as u8
             })
             .collect();
-        map
+        Self { values, above, below, guesses }
     }
 
     /// All values, by code.
@@ -79,16 +86,15 @@ impl DynamicMap {
     /// The code of the nearest value.
     pub fn nearest(&self, x: f32) -> u8 {
         let bits = x.to_bits();
-        let cell = (bits & 0x7FFF_FFFF) >> (23 - CELL_BITS);
+        let cell = ((bits & 0x7FFF_FFFF) >> SHIFT).clamp(FIRST, LAST) - FIRST;
         let sign = if bits >> 31 == 0 { 0 } else { CELLS };
-        let mut code = usize::from(self.guesses[cell as usize + sign]);
-        while code < 255 && x > self.midpoints[code] {
-            code += 1;
+        let mut code = self.guesses[cell as usize + sign];
+        // Without branches: whether a neighbour is nearer is as good as random.
+        for _ in 0..2 {
+            let at = usize::from(code);
+            code = code + u8::from(x > self.above[at]) - u8::from(x < self.below[at]);
         }
-        while code > 0 && x < self.midpoints[code - 1] {
-            code -= 1;
-        }
-        code as u8
+        code
     }
 
     /// The code of the nearest value that does not have the other sign: CUDA moves one code on where zero was nearest

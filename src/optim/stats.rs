@@ -83,10 +83,10 @@ fn of_values(values: &[f32]) -> TensorStats {
         sum += value;
         squares += value * value;
         // Not `f64::min`, which passes over NaN.
-        if !(value >= min) {
+        if value < min || value.is_nan() {
             min = value;
         }
-        if !(value <= max) {
+        if value > max || value.is_nan() {
             max = value;
         }
     }
@@ -164,29 +164,13 @@ fn strip(name: &str, axis: &str, values: Tensor<1>, length: usize, width: usize)
     Strip { name: name.to_owned(), axis, length: length as u64, values }
 }
 
-/// Adafactor's reconstructed second moment of a matrix, `R C / mean(R)`, in at most `width` by `width / 2` cells; none
-/// where the state is not factored or has more than two axes. The mean over a block of an outer product is the product
-/// of the means, so that the matrix itself is never made.
+/// Adafactor's reconstructed second moment of a matrix in at most `width` by `width / 2` cells; none where the state is
+/// not factored or has more than two axes.
 pub fn reconstructed(entries: &[Entry], width: usize) -> Option<Heat> {
     let vector = |name: &str| -> Option<Vec<f64>> {
         let entry = entries.iter().find(|entry| entry.name == name)?;
         let [_] = entry.shape() else { return None };
         Some(read_all(values_of(entry)?).into_iter().map(f64::from).collect())
     };
-    let (row, col) = (vector("exp_avg_sq_row")?, vector("exp_avg_sq_col")?);
-    let mean = row.iter().sum::<f64>() / row.len() as f64;
-    let (rows, cols) = (grouped(&row, (width / 2).max(1)), grouped(&col, width.max(1)));
-    Some(Heat {
-        name: "exp_avg_sq_row exp_avg_sq_col / mean(exp_avg_sq_row)".to_owned(),
-        shape: [row.len(), col.len()],
-        rows: rows.len(),
-        columns: cols.len(),
-        values: rows.iter().flat_map(|row| cols.iter().map(move |col| row / mean * col)).collect(),
-    })
-}
-
-/// Means of at most `cells` equal groups; the last may be smaller.
-fn grouped(values: &[f64], cells: usize) -> Vec<f64> {
-    let group = values.len().div_ceil(cells).max(1);
-    values.chunks(group).map(|part| part.iter().sum::<f64>() / part.len() as f64).collect()
+    Some(Heat::reconstructed(&vector("exp_avg_sq_row")?, &vector("exp_avg_sq_col")?, width))
 }

@@ -59,8 +59,9 @@ pub struct Header {
 /// What was read, and what was left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataReport {
-    /// `stories`, or the path.
+    /// `stories`, `sentence-pairs`, or the path.
     pub source: String,
+    /// Documents, or rows of a classification.
     pub documents: u64,
     pub bytes: u64,
     pub train_tokens: u64,
@@ -69,6 +70,9 @@ pub struct DataReport {
     pub validation_sequences: u64,
     /// Why something was left out, and how many times.
     pub left_out: BTreeMap<String, u64>,
+    /// What the classes of a classification are called, by their id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
 }
 
 /// Memory by category in bytes. All counted from shapes but the activations, which are an estimate.

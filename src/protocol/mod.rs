@@ -3,12 +3,14 @@
 //! Everything here is one JSON line at a time. [`Event`]s are the lines of `events.jsonl` and of
 //! `run --json`; [`Request`]s and [`Reply`]s travel over the control socket.
 
+pub mod check;
 pub mod command;
 pub mod event;
 pub mod number;
 pub mod state;
 pub mod summary;
 
+pub use check::{AccumulationCheck, Deviation};
 pub use command::{Answer, Command, Reply, Request};
 pub use event::{
     Alert, CheckpointWritten, CommandRecord, DataReport, Event, Header, Host, Ledger, Level, Reason,

@@ -1,7 +1,7 @@
 //! Numbers in JSON: a number that is not finite is the string `"nan"`, `"inf"` or `"-inf"`.
 //!
 //! Use as `#[serde(with = "number")]`, `number::optional` for an `Option<f64>`, `number::list` for a `Vec<f64>`,
-//! `number::map` for numbers by name.
+//! `number::pair` for a `[f64; 2]`, `number::map` for numbers by name.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
@@ -94,6 +94,23 @@ pub mod list {
     /// Reads the numbers in order.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
         Vec::<Written>::deserialize(deserializer)?.into_iter().map(Written::read).collect()
+    }
+}
+
+/// The same for two numbers.
+pub mod pair {
+    use super::{Deserializer, Error, Serializer, list};
+
+    /// Writes both numbers.
+    pub fn serialize<S: Serializer>(values: &[f64; 2], serializer: S) -> Result<S::Ok, S::Error> {
+        list::serialize(values, serializer)
+    }
+
+    /// Reads both numbers.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[f64; 2], D::Error> {
+        let read = list::deserialize(deserializer)?;
+        read.try_into()
+            .map_err(|read: Vec<f64>| D::Error::custom(format!("{} numbers instead of two", read.len())))
     }
 }
 

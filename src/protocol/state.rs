@@ -126,6 +126,29 @@ pub struct Heat {
     pub values: Vec<f64>,
 }
 
+impl Heat {
+    /// Adafactor's second moment as its factors stand for it, `R C / mean(R)`, in at most `width / 2` rows of `width`
+    /// cells. The mean over a block of an outer product is the product of the means, so that the matrix itself is never
+    /// made.
+    pub fn reconstructed(row: &[f64], col: &[f64], width: usize) -> Self {
+        let mean = row.iter().sum::<f64>() / row.len() as f64;
+        let (rows, columns) = (grouped(row, (width / 2).max(1)), grouped(col, width.max(1)));
+        Self {
+            name: "exp_avg_sq_row exp_avg_sq_col / mean(exp_avg_sq_row)".to_owned(),
+            shape: [row.len(), col.len()],
+            rows: rows.len(),
+            columns: columns.len(),
+            values: rows.iter().flat_map(|row| columns.iter().map(move |col| row / mean * col)).collect(),
+        }
+    }
+}
+
+/// Means of at most `cells` equal groups; the last may be smaller.
+fn grouped(values: &[f64], cells: usize) -> Vec<f64> {
+    let group = values.len().div_ceil(cells).max(1);
+    values.chunks(group).map(|part| part.iter().sum::<f64>() / part.len() as f64).collect()
+}
+
 /// A state tensor as a row of values: a vector as it is, a matrix averaged over its rows and its columns,
 /// a long axis averaged in equal groups. Averages are of absolute values for signed moments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -138,4 +161,22 @@ pub struct Strip {
     pub length: u64,
     #[serde(with = "number::list")]
     pub values: Vec<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_of_a_block_is_that_of_the_matrix_that_is_never_made() {
+        let (row, col) = ([1.0, 3.0, 2.0, 6.0, 8.0], [0.5, 1.0, 4.0]);
+        let full = Heat::reconstructed(&row, &col, 64);
+        assert_eq!((full.rows, full.columns, full.shape), (5, 3, [5, 3]));
+        assert_eq!(full.values[4], 3.0 / 4.0 * 1.0);
+        let small = Heat::reconstructed(&row, &col, 4);
+        assert_eq!((small.rows, small.columns, small.values.len()), (2, 3, 6));
+        // Three rows of the first cell.
+        let mean = [0, 3, 6].into_iter().map(|at| full.values[at]).sum::<f64>() / 3.0;
+        assert!((small.values[0] - mean).abs() < 1e-12);
+    }
 }

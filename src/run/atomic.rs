@@ -46,6 +46,26 @@ pub fn write_folder<E: From<io::Error>>(
     Ok(sync_parent(path)?)
 }
 
+/// The same for a folder that must not stand there yet.
+///
+/// # Errors
+/// Any step fails, or `fill` does, or something stands at `path`, which then stays as it is.
+pub fn write_new_folder(path: &Path, fill: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    let temporary = beside(path)?;
+    fs::create_dir(&temporary)?;
+    let filled = fill(&temporary).and_then(|()| sync_tree(&temporary));
+    // A rename would replace an empty folder, and fails on one that is not.
+    let done = filled.and_then(|()| match path.symlink_metadata() {
+        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(_) => fs::rename(&temporary, path),
+    });
+    if done.is_err() {
+        let _ = fs::remove_dir_all(&temporary);
+        return done;
+    }
+    sync_parent(path)
+}
+
 /// Whether a folder entry is one of this module's temporary names, left behind when a process died.
 pub fn is_temporary(name: &str) -> bool {
     name.starts_with('.') && name.contains(".tmp-")
@@ -142,6 +162,16 @@ mod tests {
         assert_eq!(failed.unwrap_err().to_string(), "disk full");
         assert_eq!(names(&path), ["good"]);
         assert_eq!(names(folder.path()), ["00000010"]);
+    }
+
+    #[test]
+    fn a_new_folder_replaces_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        write_new_folder(&path, |inside| fs::write(inside.join("first"), "1")).unwrap();
+        let taken = write_new_folder(&path, |inside| fs::write(inside.join("second"), "2"));
+        assert_eq!(taken.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!((names(&path), names(folder.path())), (vec!["first".to_owned()], vec!["out".to_owned()]));
     }
 
     #[test]

@@ -1,16 +1,19 @@
 //! The optimizer's state as a checkpoint holds it: statistics of all tensors, and one tensor opened.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
+
+use safetensors::{Dtype, tensor::TensorInfo};
 
 use super::{
     RunDir, RunError,
     checkpoint::{Checkpoint, CheckpointInfo},
     strips::StripBuilder,
-    tensors::{StatsBuilder, TensorFile, dtype_name},
+    tensors::{Decoder, StatsBuilder, TensorFile, UntouchedRows, dtype_name},
 };
 use crate::{
+    config::{Config, OptimizerName},
     ledger,
-    protocol::{StateDetail, StateReport, StateTensor, TensorState},
+    protocol::{Heat, StateDetail, StateReport, StateTensor, TensorState, state::figures},
 };
 
 /// A checkpoint whose headers have been read; tensors are read when they are asked for.
@@ -18,6 +21,11 @@ use crate::{
 pub struct CheckpointView {
     info: CheckpointInfo,
     optimizer: TensorFile,
+    path: PathBuf,
+    /// The run's; what it is needed for is not told when it cannot be read.
+    config: Option<Config>,
+    /// Names of the state that all parameters share.
+    shared: Vec<String>,
     /// Every parameter with its shape and the names of its state, in the model's order.
     parameters: Vec<(String, Vec<usize>, Vec<String>)>,
 }
@@ -32,9 +40,13 @@ impl CheckpointView {
         let model = TensorFile::open(&checkpoint.model())?;
         let optimizer = TensorFile::open(&checkpoint.optimizer())?;
         let mut states: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut shared = Vec::new();
         for key in optimizer.names() {
-            let (parameter, state) = key.rsplit_once('.').unwrap_or((&key, ""));
-            if model.info(parameter).is_none() || state.is_empty() {
+            let Some((parameter, state)) = key.rsplit_once('.') else {
+                shared.push(key);
+                continue;
+            };
+            if model.info(parameter).is_none() {
                 return Err(RunError::Damaged {
                     path: checkpoint.optimizer(),
                     problem: format!("`{key}` belongs to no parameter of model.safetensors"),
@@ -43,8 +55,9 @@ impl CheckpointView {
             states.entry(parameter.to_owned()).or_default().push(state.to_owned());
         }
         // The file's order is by size; people know the model's.
-        let order: Vec<String> = run
-            .config()
+        let config = run.config().ok();
+        let order: Vec<String> = config
+            .as_ref()
             .map(|config| ledger::parameters(&config.model).into_iter().map(|p| p.name).collect())
             .unwrap_or_default();
         let mut parameters: Vec<_> = model
@@ -59,7 +72,7 @@ impl CheckpointView {
         parameters.sort_by_key(|(name, ..)| {
             (order.iter().position(|known| known == name).unwrap_or(order.len()), name.clone())
         });
-        Ok(Self { info, optimizer, parameters })
+        Ok(Self { info, optimizer, path: checkpoint.optimizer(), config, shared, parameters })
     }
 
     /// What `checkpoint.json` says.
@@ -79,11 +92,12 @@ impl CheckpointView {
     pub fn report(&self, wanted: impl Fn(&str) -> bool) -> Result<StateReport, RunError> {
         let chosen = self.parameters.iter().filter(|(name, ..)| wanted(name));
         let tensors = chosen.map(|(name, shape, states)| self.tensor(name, shape, states, |_, _| {}));
+        let shared = self.shared.iter().map(|key| Ok((key.clone(), self.stored(key, None, |_| {})?)));
         Ok(StateReport {
             update: self.info.update,
             optimizer: self.info.optimizer.clone(),
             tensors: tensors.collect::<Result<_, _>>()?,
-            shared: BTreeMap::new(),
+            shared: shared.collect::<Result<_, RunError>>()?,
         })
     }
 
@@ -106,13 +120,22 @@ impl CheckpointView {
                 (state.as_str(), StripBuilder::new(state, shape, width))
             })
             .collect();
+        let (mut row, mut col) = (Vec::new(), Vec::new());
         let tensor = self.tensor(name, shape, states, |state, values| {
+            match state {
+                "exp_avg_sq_row" => row.extend_from_slice(values),
+                "exp_avg_sq_col" => col.extend_from_slice(values),
+                _ => {}
+            }
             if let Some(builder) = builders.get_mut(state) {
                 builder.push(values.iter().copied());
             }
         })?;
         let strips = builders.into_values().flat_map(StripBuilder::finish).collect();
-        Ok(StateDetail { update: self.info.update, tensor, strips, reconstructed: None })
+        // More than two axes are several matrices.
+        let reconstructed = (shape.len() == 2 && !row.is_empty() && !col.is_empty())
+            .then(|| Heat::reconstructed(&row, &col, width));
+        Ok(StateDetail { update: self.info.update, tensor, strips, reconstructed })
     }
 
     fn shape_of(&self, parameter: &str, state: &str) -> &[usize] {
@@ -127,28 +150,24 @@ impl CheckpointView {
         states: &[String],
         mut look: impl FnMut(&str, &[f64]),
     ) -> Result<TensorState, RunError> {
-        let mut state = BTreeMap::new();
+        let (mut state, mut figures) = (BTreeMap::new(), BTreeMap::new());
         let mut counted = None;
         for part in states {
             let key = format!("{name}.{part}");
             let Some(info) = self.optimizer.info(&key) else { continue };
-            let mut stats = StatsBuilder::default();
-            let numbers = self.optimizer.each(&key, |values| {
-                stats.push(values);
+            let mut untouched = self.untouched(part, info);
+            let tensor = self.stored(&key, self.codes(name, part, info)?, |values| {
+                if let Some(rows) = &mut untouched {
+                    rows.push(values);
+                }
                 look(part, values);
             })?;
-            let stats = numbers.then(|| stats.finish());
-            if part == "step" {
-                counted = stats.map(|stats| stats.max.max(0.0) as u64);
+            if let Some(rows) = untouched {
+                figures.insert(figures::ROWS_NEVER_TOUCHED.to_owned(), rows.finish() as f64);
             }
-            let (from, to) = info.data_offsets;
-            let tensor = StateTensor {
-                shape: info.shape.clone(),
-                dtype: dtype_name(info.dtype),
-                elements: info.shape.iter().map(|&length| length as u64).product(),
-                bytes: (to - from) as u64,
-                stats,
-            };
+            if part == "step" {
+                counted = tensor.stats.map(|stats| stats.max.max(0.0) as u64);
+            }
             state.insert(part.clone(), tensor);
         }
         let step = self.info.steps.get(name).copied().or(counted).unwrap_or(0);
@@ -157,9 +176,79 @@ impl CheckpointView {
             shape: shape.to_vec(),
             step,
             update_ratio: None,
-            figures: BTreeMap::new(),
+            figures,
             state,
         })
+    }
+
+    /// Reads one tensor, showing its elements, or what they stand for when they are codes, to `look`.
+    fn stored(
+        &self,
+        key: &str,
+        mut codes: Option<Decoder>,
+        mut look: impl FnMut(&[f64]),
+    ) -> Result<StateTensor, RunError> {
+        let mut stats = StatsBuilder::default();
+        let numbers = self.optimizer.each(key, |values| {
+            let values = match &mut codes {
+                Some(codes) => codes.decode(values),
+                None => values,
+            };
+            stats.push(values);
+            look(values);
+        })?;
+        // Known to the file, or it could not have been read.
+        let info = self.optimizer.info(key);
+        let (from, to) = info.map_or((0, 0), |info| info.data_offsets);
+        let shape = info.map(|info| info.shape.clone()).unwrap_or_default();
+        Ok(StateTensor {
+            dtype: info.map(|info| dtype_name(info.dtype)).unwrap_or_default(),
+            elements: shape.iter().map(|&length| length as u64).product(),
+            bytes: (to - from) as u64,
+            stats: numbers.then(|| stats.finish()),
+            shape,
+        })
+    }
+
+    /// What the codes of 8-bit AdamW stand for; nothing for any other state.
+    fn codes(&self, parameter: &str, part: &str, info: &TensorInfo) -> Result<Option<Decoder>, RunError> {
+        let Some(which) = part.strip_prefix("state").filter(|_| info.dtype == Dtype::U8) else {
+            return Ok(None);
+        };
+        let damaged = |problem: String| RunError::Damaged { path: self.path.clone(), problem };
+        let Some(config) = &self.config else {
+            let problem = format!(
+                "holds 8-bit codes of `{parameter}`, and run.toml, which says their block size, cannot be read"
+            );
+            return Err(damaged(problem));
+        };
+        let read = |key: &str| {
+            let mut all = Vec::new();
+            self.optimizer.each(key, |values| all.extend_from_slice(values)).map(|_| all)
+        };
+        let (map, absmax) = (read(&format!("qmap{which}"))?, read(&format!("{parameter}.absmax{which}"))?);
+        let (blocksize, elements) = (config.optimizer.adamw8bit.blocksize, info.shape.iter().product());
+        let decoder = Decoder::new(map, absmax, blocksize, elements).ok_or_else(|| {
+            damaged(format!("`absmax{which}` of `{parameter}` does not fit blocks of {blocksize} elements"))
+        })?;
+        Ok(Some(decoder))
+    }
+
+    /// Counts a matrix's rows that no gradient has touched, where this part of the state tells. Codes do not: small
+    /// values are zeros, too.
+    fn untouched(&self, part: &str, info: &TensorInfo) -> Option<UntouchedRows> {
+        let optimizer = &self.config.as_ref()?.optimizer;
+        match (part, &info.shape[..]) {
+            // One element a row, which begins with the first `eps`; averages of it are off by a rounding.
+            ("exp_avg_sq_row", _) => Some(UntouchedRows::new(1, optimizer.adafactor.eps[0] * (1.0 + 1e-4))),
+            ("exp_avg_sq", [_, .., columns]) => Some(UntouchedRows::new(*columns, 0.0)),
+            ("state2", [_, .., columns])
+                if optimizer.name == OptimizerName::AdamW8bit && info.dtype != Dtype::U8 =>
+            {
+                Some(UntouchedRows::new(*columns, 0.0))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -224,5 +313,76 @@ mod tests {
         std::fs::copy(checkpoint.model(), checkpoint.optimizer()).unwrap();
         let text = CheckpointView::open(&run, &checkpoint).unwrap_err().to_string();
         assert!(text.contains("belongs to no parameter"), "{text}");
+    }
+
+    #[test]
+    fn codes_are_reported_as_what_they_stand_for_and_shared_state_once() {
+        let (_folder, run) = sample::run_with("codes", &["optimizer.name=adamw8bit"]);
+        sample::checkpoint(&run, 12);
+        let view = view(&run);
+        let report = view.report(|_| true).unwrap();
+        let ledger = ledger::ledger(&run.config().unwrap());
+        assert_eq!((report.bytes(), report.elements()), (ledger.state_bytes, ledger.state_elements));
+        assert_eq!(report.shared.keys().collect::<Vec<_>>(), ["qmap1", "qmap2"]);
+        assert_eq!((report.shared["qmap1"].bytes, report.shared["qmap1"].shape.len()), (1024, 1));
+        // Code c is c modulo 256, the map's element c and the scale of block b are c - 1 and b - 1: 64 x 64 codes are 16
+        // blocks, of the first of which every value is 1 - c.
+        let name = "model.layers.0.self_attn.q_proj.weight";
+        let q_proj = report.tensors.iter().find(|tensor| tensor.name == name).unwrap();
+        let state = &q_proj.state["state1"];
+        assert_eq!((state.dtype.as_str(), state.elements, state.bytes), ("u8", 4096, 4096));
+        let stats = state.stats.unwrap();
+        assert_eq!((stats.min, stats.max), (-254.0, 14.0 * 254.0));
+        // Zero are the block whose scale is zero, and the code for zero of every other.
+        assert_eq!(stats.zeros, 256 + 15);
+        assert_eq!(q_proj.state["absmax1"].shape, [16]);
+        assert!(q_proj.figures.is_empty(), "codes do not tell which rows were touched");
+        let detail = view.detail(name, 64).unwrap();
+        let rows = detail.strips.iter().find(|strip| strip.name == "state1").unwrap();
+        // A row of 64 is a quarter of a block; the first is the mean of |1 - c| for c in 0..64.
+        assert!((rows.values[0] - (1.0 + 62.0 * 63.0 / 2.0) / 64.0).abs() < 1e-9, "{:?}", rows.values[0]);
+        assert_eq!((rows.values.len(), rows.values[4]), (64, 0.0));
+        assert!(detail.reconstructed.is_none());
+    }
+
+    #[test]
+    fn scales_that_do_not_fit_the_codes_are_told() {
+        let (_folder, run) = sample::run_with("scales", &["optimizer.name=adamw8bit"]);
+        sample::checkpoint(&run, 1);
+        let mut view = view(&run);
+        view.config.as_mut().unwrap().optimizer.adamw8bit.blocksize = 128;
+        let text = view.report(|_| true).unwrap_err().to_string();
+        assert!(text.contains("absmax") && text.contains("blocks of 128"), "{text}");
+        view.config = None;
+        let text = view.report(|_| true).unwrap_err().to_string();
+        assert!(text.contains("run.toml"), "{text}");
+    }
+
+    #[test]
+    fn a_factored_second_moment_is_put_together_again() {
+        let (_folder, run) = sample::run_with("factored", &["optimizer.name=adafactor"]);
+        sample::checkpoint(&run, 3);
+        let view = view(&run);
+        let detail = view.detail("model.embed_tokens.weight", 64).unwrap();
+        let heat = detail.reconstructed.unwrap();
+        assert_eq!((heat.shape, heat.rows, heat.columns), ([256, 64], 32, 64));
+        // Element i of either factor is i - 1: the mean of the rows is 126.5, that of the first 8 is 2.5.
+        assert!((heat.values[3] - 2.5 / 126.5 * 2.0).abs() < 1e-12);
+        // Rows -1 and 0 are not above the first eps.
+        assert_eq!(detail.tensor.figures[figures::ROWS_NEVER_TOUCHED], 2.0);
+        let norm = view.detail("model.norm.weight", 64).unwrap();
+        assert!(norm.reconstructed.is_none() && norm.tensor.figures.is_empty());
+    }
+
+    #[test]
+    fn rows_are_counted_for_every_matrix_and_for_nothing_else() {
+        let (_folder, run) = sample::run("rows");
+        sample::checkpoint(&run, 3);
+        let report = view(&run).report(|_| true).unwrap();
+        let matrices = report.tensors.iter().filter(|tensor| tensor.shape.len() == 2);
+        // Every row has an element above zero.
+        assert!(matrices.clone().count() > 5);
+        assert!(matrices.clone().all(|tensor| tensor.figures[figures::ROWS_NEVER_TOUCHED] == 0.0));
+        assert!(report.tensors.iter().all(|t| t.shape.len() == 2 || t.figures.is_empty()));
     }
 }

@@ -37,6 +37,10 @@ pub enum RunError {
         "run {run} has no checkpoint yet: one is written at the end, on stop, and every checkpoint.every_updates"
     )]
     NoCheckpoint { run: String },
+    #[error("run {run} has no checkpoint of update {update}; it has those of {known}")]
+    NoSuchCheckpoint { run: String, update: u64, known: String },
+    #[error("{} exists already, and nothing is overwritten: name another folder with -o", .0.display())]
+    Taken(PathBuf),
     #[error("{}", no_tensor(.pattern, .nearest.as_deref()))]
     NoTensor { pattern: String, nearest: Option<String> },
     #[error(transparent)]
@@ -59,6 +63,8 @@ impl RunError {
             | Self::Ambiguous { .. }
             | Self::NotARun(_)
             | Self::NoTensor { .. }
+            | Self::NoSuchCheckpoint { .. }
+            | Self::Taken(_)
             | Self::Config(_) => 2,
             _ => 1,
         }

@@ -8,8 +8,8 @@ use std::{
 
 use anyhow::Context;
 
-use super::{Home, RunDir, last, lock};
-use crate::config::{Resolved, validate};
+use super::{Home, RunDir, last, lock, weights};
+use crate::config::{Resolved, Tokenizer, validate};
 
 /// How long a new worker may take to hold its run's lock.
 const START: Duration = Duration::from_secs(20);
@@ -22,10 +22,16 @@ const LOG_LINES: usize = 3;
 /// one. Returns once the worker holds the run's lock.
 ///
 /// # Errors
-/// The folder cannot be written, the process cannot be started, or it ends before it holds the lock.
+/// The weights to start from are not the model's, the folder cannot be written, the process cannot be started, or it
+/// ends before it holds the lock.
 pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<RunDir> {
     validate::trainable(&resolved.config)?;
-    let run = RunDir::create(home, name, &with_whole_path(resolved)?)?;
+    let mut resolved = with_whole_paths(resolved)?;
+    // Whatever is wrong with the weights is told before there is a run to show it in.
+    if let Some(plan) = weights::plan(&resolved.config.model)? {
+        resolved.notes.extend(plan.notes());
+    }
+    let run = RunDir::create(home, name, &resolved)?;
     let mut child = spawn(&run)?;
     let until = Instant::now() + START;
     while !lock::is_live(&run) {
@@ -51,13 +57,24 @@ pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<Run
     Ok(run)
 }
 
-/// A relative path means another file in another folder: the record keeps the whole path.
-fn with_whole_path(resolved: &Resolved) -> anyhow::Result<Resolved> {
+/// A relative path means another file in another folder: the record keeps whole paths.
+fn with_whole_paths(resolved: &Resolved) -> anyhow::Result<Resolved> {
     let mut resolved = resolved.clone();
-    if let Some(path) = &mut resolved.config.data.path {
+    let Resolved { config, explicit, .. } = &mut resolved;
+    let tokenizer = match &mut config.data.tokenizer {
+        Tokenizer::File(path) => Some(path),
+        Tokenizer::Bytes => None,
+    };
+    let paths = [
+        ("data.path", config.data.path.as_mut()),
+        ("data.tokenizer", tokenizer),
+        ("model.weights", config.model.weights.as_mut()),
+    ];
+    for (key, path) in paths {
+        let Some(path) = path else { continue };
         let whole = std::path::absolute(&*path).context("the path of the present folder is unknown")?;
         *path = whole.display().to_string();
-        if let Some(explicit) = resolved.explicit.get_mut("data.path") {
+        if let Some(explicit) = explicit.get_mut(key) {
             *explicit = toml::Value::String(path.clone()).to_string();
         }
     }
@@ -88,4 +105,38 @@ fn reap(mut child: Child) {
     let thread = std::thread::Builder::new().name("reaper".into());
     // Without a thread the zombie lasts as long as this process: no harm.
     let _ = thread.spawn(move || child.wait());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Layers;
+
+    #[test]
+    fn the_record_keeps_whole_paths() {
+        let here = std::env::current_dir().unwrap();
+        let set = ["data.path=texts", "data.tokenizer=a/tokenizer.json", "model.weights=weights"];
+        let given = Layers::new().with_assignments(set).unwrap().resolve().unwrap();
+        let whole = with_whole_paths(&given).unwrap();
+        let at = |path: &str| here.join(path).display().to_string();
+        assert_eq!(whole.config.data.path, Some(at("texts")));
+        assert_eq!(whole.config.data.tokenizer, Tokenizer::File(at("a/tokenizer.json")));
+        assert_eq!(whole.config.model.weights, Some(at("weights")));
+        for (key, path) in [("data.path", "texts"), ("model.weights", "weights")] {
+            assert_eq!(whole.explicit[key], format!("\"{}\"", at(path)), "{key}");
+        }
+        let bytes = with_whole_paths(&Layers::new().resolve().unwrap()).unwrap();
+        assert_eq!(bytes.config.data.tokenizer, Tokenizer::Bytes, "a word, and no path");
+    }
+
+    #[test]
+    fn weights_of_another_model_leave_no_run_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path());
+        let weights = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parity/formats/single");
+        let resolved = Layers::new().with_assignments([format!("model.weights={weights}")]).unwrap();
+        let error = start(&home, &resolved.resolve().unwrap(), "other").unwrap_err();
+        assert!(error.is::<weights::WeightsError>(), "{error:#}");
+        assert!(!home.runs().exists());
+    }
 }

@@ -13,6 +13,7 @@
 //! standing, list   queued, live, ended or crashed; all runs at a glance
 //! checkpoint       checkpoints on disk; checkpoint_view, tensors, strips: the optimizer's state in them
 //! compare, export  runs side by side; a run as a file for others
+//! weights          checkpoints that others made, to start a run from
 //! text, table      figures and tables as text
 //! ```
 
@@ -43,6 +44,7 @@ pub mod tail;
 pub mod tensors;
 pub mod text;
 pub mod verdict;
+pub mod weights;
 pub mod writer;
 
 pub use client::Client;

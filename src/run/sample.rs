@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use safetensors::Dtype;
+
 use super::{
     Home, Record, RunDir,
     checkpoint::CheckpointInfo,
@@ -9,7 +11,7 @@ use super::{
 };
 use crate::{
     config::Layers,
-    ledger,
+    ledger::{self, Element},
     protocol::{DataReport, Event, Header, Reason, RunEnded, SCHEMA, Update, Validation},
 };
 
@@ -83,28 +85,32 @@ pub(crate) fn run_ended(run: &RunDir) -> Event {
     Event::RunEnded(Box::new(RunEnded { reason, message: None, summary }))
 }
 
-/// A complete checkpoint of the run after that update; element i of each of its tensors is i - 1.
+/// A complete checkpoint of the run after that update; element i of each of its tensors is i - 1, of bytes i
+/// modulo 256.
 pub(crate) fn checkpoint(run: &RunDir, update: u64) {
     let config = run.config().unwrap();
     let parameters = ledger::parameters(&config.model);
-    let named = |name: &str, shape: &[usize]| {
+    let named = |name: String, shape: &[usize], element: Element| {
         let count: usize = shape.iter().product();
-        let bytes: Vec<u8> = (0..count).flat_map(|i| (i as f32 - 1.0).to_le_bytes()).collect();
-        (name.to_owned(), shape.to_vec(), bytes)
+        let (dtype, bytes): (_, Vec<u8>) = match element {
+            Element::F32 => (Dtype::F32, (0..count).flat_map(|i| (i as f32 - 1.0).to_le_bytes()).collect()),
+            Element::U8 => (Dtype::U8, (0..count).map(|i| i as u8).collect()),
+        };
+        (name, dtype, shape.to_vec(), bytes)
     };
-    let weights: Vec<_> = parameters.iter().map(|p| named(&p.name, &p.shape)).collect();
-    let state: Vec<_> = parameters
-        .iter()
-        .flat_map(|p| {
-            ledger::state_of(&config.optimizer, p)
-                .into_iter()
-                .map(|state| named(&format!("{}.{}", p.name, state.name), &state.shape))
-                .collect::<Vec<_>>()
-        })
-        .collect();
-    let write = |path: &std::path::Path, tensors: &[(String, Vec<usize>, Vec<u8>)]| {
-        let views = tensors.iter().map(|(name, shape, bytes)| {
-            let view = safetensors::tensor::TensorView::new(safetensors::Dtype::F32, shape.clone(), bytes);
+    let weights: Vec<_> = parameters.iter().map(|p| named(p.name.clone(), &p.shape, Element::F32)).collect();
+    let mut state = Vec::new();
+    for p in &parameters {
+        for of in ledger::state_of(&config.optimizer, p) {
+            state.push(named(format!("{}.{}", p.name, of.name), &of.shape, of.element));
+        }
+    }
+    for of in ledger::shared_state(&config.optimizer, &parameters) {
+        state.push(named(of.name.to_owned(), &of.shape, of.element));
+    }
+    let write = |path: &std::path::Path, tensors: &[(String, Dtype, Vec<usize>, Vec<u8>)]| {
+        let views = tensors.iter().map(|(name, dtype, shape, bytes)| {
+            let view = safetensors::tensor::TensorView::new(*dtype, shape.clone(), bytes);
             (name.clone(), view.unwrap())
         });
         std::fs::write(path, safetensors::serialize(views, None).unwrap()).unwrap();

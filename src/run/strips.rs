@@ -46,7 +46,7 @@ impl StripBuilder {
             1 => vec![Axis::new("element", columns, width, false)],
             _ => vec![Axis::new("row", rows, width, true), Axis::new("column", columns, width, false)],
         };
-        let signed = matches!(name, "exp_avg" | "momentum_buffer");
+        let signed = matches!(name, "exp_avg" | "momentum_buffer" | "state1");
         // A vector that is shown element by element keeps its signs.
         let sizes = axes.len() > 1 || (signed && axes.iter().any(|axis| axis.group > 1));
         Self { name: name.to_owned(), sizes, columns: columns.max(1), axes, at: 0 }

@@ -128,12 +128,12 @@ fn reader(dtype: Dtype) -> Option<(usize, Read)> {
 }
 
 /// The upper half of an f32.
-fn bf16(bits: u16) -> f64 {
+pub(super) fn bf16(bits: u16) -> f64 {
     f64::from(f32::from_bits(u32::from(bits) << 16))
 }
 
 /// IEEE 754 half precision: 1 sign, 5 exponent and 10 fraction bits.
-fn f16(bits: u16) -> f64 {
+pub(super) fn f16(bits: u16) -> f64 {
     let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
     let size = match exponent {
         0 => fraction * 2_f64.powi(-24),
@@ -190,6 +190,76 @@ impl StatsBuilder {
     }
 }
 
+/// What 8-bit codes stand for: a value of the map times the largest value of the code's block.
+#[derive(Debug)]
+pub struct Decoder {
+    map: Vec<f64>,
+    absmax: Vec<f64>,
+    blocksize: usize,
+    /// Codes decoded so far.
+    at: usize,
+    values: Vec<f64>,
+}
+
+impl Decoder {
+    /// With the 256 values of the codes and the scale of every `blocksize` elements in row-major order; nothing when these
+    /// are not the scales of so many elements.
+    pub fn new(map: Vec<f64>, absmax: Vec<f64>, blocksize: usize, elements: usize) -> Option<Self> {
+        let fits = map.len() == 256 && blocksize > 0 && absmax.len() == elements.div_ceil(blocksize);
+        fits.then_some(Self { map, absmax, blocksize, at: 0, values: Vec::new() })
+    }
+
+    /// The values of the next codes, rounded to f32 as the optimizer has them.
+    pub fn decode(&mut self, codes: &[f64]) -> &[f64] {
+        self.values.clear();
+        for &code in codes {
+            let scale = self.absmax.get(self.at / self.blocksize).copied().unwrap_or(f64::NAN);
+            let value = self.map.get(code as usize).copied().unwrap_or(f64::NAN);
+            // Both are f32, so that their product in f64 is exact and is rounded once.
+            self.values.push(f64::from((value * scale) as f32));
+            self.at += 1;
+        }
+        &self.values
+    }
+}
+
+/// Counts the rows of a second moment that no gradient has touched.
+#[derive(Debug)]
+pub struct UntouchedRows {
+    /// Elements of a row.
+    columns: usize,
+    /// Largest value of an element that was never touched.
+    floor: f64,
+    at: usize,
+    touched: bool,
+    count: u64,
+}
+
+impl UntouchedRows {
+    /// For rows of so many elements, untouched while none is above `floor`.
+    pub const fn new(columns: usize, floor: f64) -> Self {
+        Self { columns, floor, at: 0, touched: false, count: 0 }
+    }
+
+    /// Takes the next elements, in row-major order.
+    pub fn push(&mut self, values: &[f64]) {
+        for &value in values {
+            // What is not a number was touched.
+            self.touched |= value.is_nan() || value > self.floor;
+            self.at += 1;
+            if self.at == self.columns {
+                self.count += u64::from(!self.touched);
+                (self.at, self.touched) = (0, false);
+            }
+        }
+    }
+
+    /// How many rows there are.
+    pub const fn finish(self) -> u64 {
+        self.count
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,5 +311,27 @@ mod tests {
         assert!(file.each("a", |values| read.extend_from_slice(values)).unwrap());
         assert_eq!((file.names(), read), (vec!["a".to_owned()], vec![1.0, 2.0]));
         assert!(file.each("b", |_| {}).unwrap_err().to_string().contains("no tensor `b`"));
+    }
+
+    #[test]
+    fn codes_stand_for_shares_of_their_blocks_largest_value() {
+        let map: Vec<f64> = (0..256).map(|code| f64::from(code) / 256.0).collect();
+        let mut decoder = Decoder::new(map.clone(), vec![2.0, 8.0], 3, 5).unwrap();
+        assert_eq!(decoder.decode(&[0.0, 128.0]), [0.0, 1.0]);
+        assert_eq!(decoder.decode(&[64.0, 64.0, 255.0]), [0.5, 2.0, 255.0 / 32.0]);
+        assert!(Decoder::new(map.clone(), vec![2.0], 3, 5).is_none());
+        assert!(Decoder::new(map[..255].to_vec(), vec![2.0, 8.0], 3, 5).is_none());
+        assert!(Decoder::new(map, vec![2.0, 8.0], 0, 5).is_none());
+    }
+
+    #[test]
+    fn rows_are_untouched_while_none_of_their_elements_is_above_the_floor() {
+        let count = |columns, floor, values: &[f64]| {
+            let mut rows = UntouchedRows::new(columns, floor);
+            values.chunks(3).for_each(|piece| rows.push(piece));
+            rows.finish()
+        };
+        assert_eq!(count(2, 0.0, &[0.0, 0.0, 0.0, 1.0, 0.0, 0.0, f64::NAN, 0.0]), 2);
+        assert_eq!(count(1, 1e-30, &[1e-30, 1e-29, 0.0]), 2);
     }
 }

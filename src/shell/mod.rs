@@ -4,11 +4,13 @@
 //! terminal   raw mode and the alternate screen, given back whatever happens
 //! watch      a thread that follows one run's record and speaks to its worker
 //! load       a thread that reads lists, curves, checkpoints and comparisons
+//! check      a check of accumulation in a process of its own
 //! session    the loop: drain, update, draw when something changed, wait for a key
 //! watchdog   ends the process when the loop cannot any more
 //! picture    one frame as text or SVG, without a terminal
 //! ```
 
+pub mod check;
 pub mod load;
 pub mod picture;
 pub mod session;

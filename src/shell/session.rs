@@ -16,6 +16,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::{
     Launch, Start,
+    check::Checking,
     load::{Job, Loader},
     reference,
     terminal::Guard,
@@ -52,6 +53,7 @@ pub fn run(launch: Launch) -> anyhow::Result<i32> {
         theme,
         sender,
         messages,
+        checking: None,
         watch: None,
         watched: None,
         watches: 0,
@@ -96,6 +98,7 @@ struct Session {
     sender: SyncSender<(u64, Msg)>,
     messages: Receiver<(u64, Msg)>,
     loader: Loader,
+    checking: Option<Checking>,
     watch: Option<Watch>,
     watched: Option<RunDir>,
     /// Number of the present watch; messages of earlier ones are dropped.
@@ -225,6 +228,16 @@ impl Session {
                 Ok(run) => self.follow(run),
                 Err(error) => self.state.say(error.to_string(), true),
             },
+            Effect::Check { number, settings } => {
+                match Checking::start(number, settings, self.sender.clone()) {
+                    Ok(checking) => self.checking = Some(checking),
+                    Err(error) => {
+                        let answer = Err(format!("the check cannot be started: {error}"));
+                        self.update(Msg::Checked { number, answer });
+                    }
+                }
+            }
+            Effect::StopCheck => self.checking = None,
             Effect::LoadRuns => self.loader.ask(Job::Runs),
             Effect::LoadCurves { run } => self.loader.ask(Job::Curves { run }),
             Effect::Compare { runs } => self.loader.ask(Job::Compare { runs }),

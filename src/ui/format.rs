@@ -106,6 +106,24 @@ pub fn percent(part: f64, whole: f64) -> String {
     if whole > 0.0 && part.is_finite() { format!("{:.0}%", 100.0 * part / whole) } else { "-".to_owned() }
 }
 
+/// A number near one in two decimals, others as [`number`].
+pub fn figure(value: f64) -> String {
+    if (0.1..100.0).contains(&value.abs()) { format!("{value:.2}") } else { number(value) }
+}
+
+/// A share in percent: `84.2%`, of less than one percent with two significant digits.
+pub fn share(value: f64) -> String {
+    if !value.is_finite() {
+        return number(value);
+    }
+    let percent = 100.0 * value;
+    match percent.abs() {
+        size if size >= 0.995 || size == 0.0 => format!("{percent:.1}%"),
+        size if size >= 0.001 => format!("{percent:.*}%", (1 - size.log10().floor() as i32).max(0) as usize),
+        _ => format!("{}%", rate(percent)),
+    }
+}
+
 /// A shape: `64x192`; a number has none.
 pub fn shape(shape: &[usize]) -> String {
     if shape.is_empty() {
@@ -230,6 +248,12 @@ mod tests {
             (duration(3723.0), "1:02:03"),
             (duration(f64::NAN), "-"),
             (percent(1.0, 3.0), "33%"),
+            (figure(0.314), "0.31"),
+            (figure(0.0312), "0.03120"),
+            (share(0.842), "84.2%"),
+            (share(1.0), "100.0%"),
+            (share(0.004), "0.40%"),
+            (share(1e-7), "1e-5%"),
             (shape(&[64, 192]), "64x192"),
             (tick(0.25, 0.05), "0.25"),
             (tick(300.0, 100.0), "300"),

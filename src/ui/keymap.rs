@@ -57,7 +57,7 @@ const fn bind(context: Context, keys: &'static [Key], action: Action, hint: &'st
     Binding { context, keys, action, hint }
 }
 
-use Context::{Global, Help, Quit, Runs, Setup, StartBeside, State as Tensors, Train};
+use Context::{Check, Global, Help, Quit, Runs, Setup, StartBeside, State as Tensors, Train};
 
 /// Every key, in the order of the help.
 pub const BINDINGS: &[Binding] = &[
@@ -97,6 +97,7 @@ pub const BINDINGS: &[Binding] = &[
     bind(StartBeside, &[key(KeyCode::Enter), letter('s')], Action::Start, ""),
     bind(StartBeside, &[letter('c'), key(KeyCode::Esc)], Action::Back, ""),
     bind(Help, &[key(KeyCode::Esc), letter('q')], Action::Back, ""),
+    bind(Check, &[key(KeyCode::Esc), letter('q')], Action::Back, ""),
     bind(Global, &[letter('1')], Action::Show(Screen::Train), ""),
     bind(Global, &[letter('2')], Action::Show(Screen::State), ""),
     bind(Global, &[letter('3')], Action::Show(Screen::Setup), ""),
@@ -111,6 +112,7 @@ pub const BINDINGS: &[Binding] = &[
     bind(Global, &[letter('c')], Action::Checkpoint, ""),
     bind(Global, &[letter('s')], Action::Start, ""),
     bind(Global, &[letter('/')], Action::Filter, ""),
+    bind(Global, &[letter('A')], Action::CheckAccumulation, ""),
     bind(Global, &[letter(':')], Action::Palette, "commands"),
     bind(Global, &[letter('?'), key(KeyCode::F(1))], Action::Help, "help"),
     bind(Global, &[letter('q')], Action::Quit, "quit"),
@@ -137,6 +139,7 @@ pub const fn heading(context: Context) -> &'static str {
         Context::Help => "Help",
         Context::Quit => "Leaving a live run",
         Context::StartBeside => "Starting beside a live run",
+        Context::Check => "Accumulation check",
         Context::Text => "Typing",
         Context::Palette => "Commands",
     }
@@ -167,7 +170,8 @@ fn find(context: Context, key: Key) -> Option<Action> {
 pub fn lookup(context: Context, key: Key) -> Option<Action> {
     let everywhere = || {
         let action = find(Context::Global, key)?;
-        let overlaid = matches!(context, Context::Help | Context::Quit | Context::StartBeside);
+        let overlaid =
+            matches!(context, Context::Help | Context::Quit | Context::StartBeside | Context::Check);
         // Under an overlay a key must not reach the run.
         let harmless = matches!(
             action,
@@ -217,6 +221,7 @@ pub fn hints(context: Context) -> Vec<(String, &'static str)> {
         Context::Text => &[("Enter", "take"), ("Tab", "take, next"), ("Esc", "drop"), ("Ctrl+U", "clear")],
         Context::Palette => &[("Enter", "do"), ("Up/Down", "choose"), ("Esc", "close")],
         Context::Help => &[("Up/Down", "scroll"), ("Esc", "close")],
+        Context::Check => &[("Esc", "close")],
         Context::Quit | Context::StartBeside => &[("Esc", "cancel")],
         _ => &[],
     };
@@ -272,7 +277,7 @@ mod tests {
 
     #[test]
     fn under_an_overlay_no_key_reaches_the_run() {
-        for context in [Context::Help, Context::Quit, Context::StartBeside] {
+        for context in [Context::Help, Context::Quit, Context::StartBeside, Context::Check] {
             for c in ['p', 'x', ' ', '.', ','] {
                 assert_eq!(lookup(context, letter(c)), None, "{c:?} in {context:?}");
             }

@@ -12,6 +12,7 @@ use crate::{
     ui::{
         format,
         keymap::{self, BINDINGS},
+        screens,
         theme::{Role, Theme},
         widgets::{dialog, paragraph, span, write, write_right},
     },
@@ -23,6 +24,7 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         Overlay::None => {}
         Overlay::Help { scroll } => help(*scroll, theme, area, buffer),
         Overlay::Palette(palette) => self::palette(palette, theme, area, buffer),
+        Overlay::Check(check) => screens::check::draw(check, theme, area, buffer),
         Overlay::Quit => {
             let choices = [
                 ("d", "detach: leave, the run goes on"),

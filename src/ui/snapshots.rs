@@ -6,6 +6,7 @@ use super::{Theme, hit, render, theme::Colours};
 use crate::app::{
     Msg, State,
     action::{Action, Screen},
+    check::Check,
     focus::Overlay,
     input::TextLine,
     palette::Palette,
@@ -73,6 +74,13 @@ fn states() -> Vec<(&'static str, State)> {
     overlaid("palette", Overlay::Palette(Palette { line: TextLine::new("lr 1e-4"), ..Palette::default() }));
     overlaid("quit", Overlay::Quit);
     overlaid("start_beside", Overlay::StartBeside);
+    let check = |answer| Overlay::Check(Check { number: 1, of: "run demo".into(), answer });
+    overlaid("check_running", check(None));
+    overlaid("check", check(Some(Ok(Box::new(recorded::check())))));
+    overlaid("check_failed", check(Some(Err("texts/a.txt is empty: give a file with text in it".into()))));
+    all.push(("opened_8bit", opened("adamw8bit")));
+    all.push(("state_8bit", recorded::watching(Screen::State, "adamw8bit")));
+    all.push(("classifying", recorded::classifying()));
     all
 }
 
@@ -92,9 +100,32 @@ fn opened_tensor() {
 }
 
 #[test]
+fn eight_bit_state() {
+    for size in [(80, 24), (200, 60)] {
+        snapshot("opened_8bit", &opened("adamw8bit"), &Theme::default(), size);
+    }
+    let state = recorded::watching(Screen::State, "adamw8bit");
+    snapshot("state_8bit", &state, &Theme::default(), (200, 60));
+}
+
+#[test]
+fn train_of_a_classification() {
+    for size in [(80, 24), (120, 40)] {
+        snapshot("classifying", &recorded::classifying(), &Theme::default(), size);
+    }
+}
+
+#[test]
+fn setup_of_a_classification() {
+    let mut state = recorded::watching(Screen::Setup, "adamw");
+    state.form.assign("model.preset", "distilbert-nano").unwrap();
+    snapshot("setup_classification", &state, &Theme::default(), (80, 24));
+}
+
+#[test]
 fn setup() {
     let mut state = recorded::watching(Screen::Setup, "adamw");
-    for action in [Action::NextOptimizer, Action::AccumulateUp] {
+    for action in [Action::NextOptimizer, Action::NextOptimizer, Action::AccumulateUp] {
         state.update(Msg::Action(action));
     }
     everywhere("setup", &state);
@@ -118,7 +149,7 @@ fn runs() {
 #[test]
 fn overlays() {
     for (name, state) in states() {
-        if ["help", "palette", "quit", "start_beside"].contains(&name) {
+        if ["help", "palette", "quit", "start_beside"].contains(&name) || name.starts_with("check") {
             snapshot(name, &state, &Theme::default(), (80, 24));
         }
     }

@@ -73,14 +73,16 @@ fn run(
     if text.trim().is_empty() {
         return;
     }
-    if text.chars().all(|sign| sign == '█') {
-        // A full block is a box in any font.
-        let width = f64::from(cells) * CELL_WIDTH;
-        let _ = writeln!(
-            svg,
-            "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{CELL_HEIGHT}\" fill=\"{ink}\"/>"
-        );
-        return;
+    // A full block, or the upper half of one, is a box in any font.
+    for (block, height) in [('█', CELL_HEIGHT), ('▀', CELL_HEIGHT / 2.0)] {
+        if text.chars().all(|sign| sign == block) {
+            let width = f64::from(cells) * CELL_WIDTH;
+            let _ = writeln!(
+                svg,
+                "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height}\" fill=\"{ink}\"/>"
+            );
+            return;
+        }
     }
     let weight = if modifier.contains(Modifier::BOLD) { " font-weight=\"bold\"" } else { "" };
     let faint = if modifier.contains(Modifier::DIM) { " opacity=\"0.6\"" } else { "" };
@@ -168,6 +170,13 @@ mod tests {
         assert!(
             drawn.matches("<path").count() == 1 && drawn.contains(">xcond</text>"),
             "a dot needs no font"
+        );
+        let half = Style::reset().fg(Color::Rgb(1, 2, 3)).bg(Color::Rgb(4, 5, 6));
+        buffer.set_string(0, 1, "▀▀", half);
+        let drawn = picture(&buffer);
+        assert!(
+            drawn.contains("height=\"8.2\" fill=\"#010203\"") && drawn.contains("fill=\"#040506\""),
+            "{drawn}"
         );
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
     }

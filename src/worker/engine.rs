@@ -15,16 +15,16 @@ use super::{
     commands::{Mode, Waiting},
     control::{Incoming, Status},
     event_log::Events,
-    trainer::{Outcome, Training},
+    trainer::{Evaluation, Outcome, Training},
 };
 use crate::{
-    config::{Config, schedule},
+    config::{Config, Task, schedule},
     data::{Cursor, DataError, Dataset, Window as Batches},
     protocol::{Alert, CheckpointWritten, Command, Event, Level, Reason, Update, Validation, Window},
     run::{RunDir, checkpoint as stored},
 };
 
-/// Held-out sequences in one validation: enough for a steady figure, few enough to cost little.
+/// Held-out sequences in one validation of a language model: enough for a steady figure, few enough to cost little.
 const VALIDATION_SEQUENCES: usize = 128;
 /// Least time between two `window` events.
 const WINDOW_EVENTS: Duration = Duration::from_millis(250);
@@ -193,13 +193,17 @@ impl Engine<'_> {
         let start = Instant::now();
         let outcome = self.training.update(lr, measure);
         busy += start.elapsed();
+        let epoch_ends = config.train.epochs.is_some() && self.cursor.epoch < window.after.epoch;
         self.cursor = window.after;
         self.done.tokens += window.tokens();
         self.since_event.tokens += window.tokens();
         self.since_event.busy += busy;
         self.done.busy += busy;
-        if outcome.skipped {
-            self.skip(window, outcome, lr);
+        if outcome.empty || outcome.skipped {
+            self.pass_over(window, outcome, lr);
+            if epoch_ends {
+                self.validate();
+            }
             return;
         }
         self.skipped_in_a_row = 0;
@@ -212,7 +216,7 @@ impl Engine<'_> {
             let report = self.report(&[]);
             self.send(Event::State(report));
         }
-        if every(config.train.validate_every) && !last {
+        if (every(config.train.validate_every) || epoch_ends) && !last {
             self.validate();
         }
         if every(config.checkpoint.every_updates) && !last {
@@ -220,8 +224,18 @@ impl Engine<'_> {
         }
     }
 
-    /// A window whose gradient cannot be used: parameters, state and schedule stay as they are.
-    fn skip(&mut self, window: &Batches, outcome: Outcome, lr: f64) {
+    /// A window that makes no update: parameters, state and schedule stay as they are. One without a target is no sign
+    /// of trouble and does not count.
+    fn pass_over(&mut self, window: &Batches, outcome: Outcome, lr: f64) {
+        if outcome.empty {
+            let message = format!(
+                "a window of {} micro-batches has no target to learn from: it was passed over, and update {} takes the \
+                 next",
+                window.micro_batches.len(),
+                self.done.updates + 1
+            );
+            return self.alert(Level::Warning, message);
+        }
         self.skipped_in_a_row += 1;
         self.send_update(window, outcome, lr);
         self.alert(
@@ -268,17 +282,22 @@ impl Engine<'_> {
             return;
         }
         self.last_validation = self.done.updates;
-        let size = self.around.config.train.micro_batch;
-        let (loss, tokens) =
-            self.training.evaluate(&mut dataset.validation_batches(size, VALIDATION_SEQUENCES));
+        let config = &self.around.config;
+        let limit = match config.model.arch.task() {
+            Task::LanguageModel => VALIDATION_SEQUENCES,
+            // Accuracy and F1 are those of all rows.
+            Task::Classification => usize::MAX,
+        };
+        let mut batches = dataset.validation_batches(config.train.micro_batch, limit);
+        let Evaluation { loss, targets, accuracy, f1, f1_macro } = self.training.evaluate(&mut batches);
         self.send(Event::Validation(Validation {
             update: self.done.updates,
             time: self.time(),
             loss,
-            tokens,
-            accuracy: None,
-            f1: None,
-            f1_macro: None,
+            tokens: targets,
+            accuracy,
+            f1,
+            f1_macro,
         }));
     }
 
@@ -322,3 +341,6 @@ impl Engine<'_> {
         let _ = self.around.events.send(event);
     }
 }
+
+#[cfg(test)]
+mod tests;

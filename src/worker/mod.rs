@@ -3,11 +3,13 @@
 //! The engine thread owns every tensor. Around it: a writer of events, a telemetry thread, a prefetch thread, and the
 //! control socket. They talk by channels; nothing here knows of a terminal.
 
+pub mod check;
 pub mod checkpoint;
 mod commands;
 pub mod control;
 pub mod engine;
 pub mod event_log;
+pub mod metrics;
 pub mod nvml;
 pub mod process;
 pub mod telemetry;

@@ -5,15 +5,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{DType, Device, Tensor};
 
-use super::weights;
+use super::{check::Accumulated, metrics::Confusion, weights};
 use crate::{
-    config::{Arch, Config, ConfigError, validate},
+    config::{Arch, Config, OptimizerName, Task, validate},
     data::{Batch, Pass},
-    model::{Noise, TrainModel, llama::Llama},
+    model::{Noise, TrainModel, distilbert::DistilBertForSequenceClassification, llama::Llama},
     optim::{self, Gradients, ParameterUpdates, clip, driver, stats},
     protocol::{StateDetail, StateTensor, TensorState},
+    run::weights::{WeightsError, plan},
 };
 
 /// A model under training, whatever its architecture.
@@ -28,8 +29,8 @@ pub trait Training {
     /// Drops what has been accumulated since the last update.
     fn discard_window(&mut self);
 
-    /// Mean loss a target token over the batches, without a tape; and the tokens it was taken over.
-    fn evaluate(&self, batches: &mut dyn Iterator<Item = Batch>) -> (f64, u64);
+    /// Loss over the batches, without dropout and without a tape; of a classification how many classes were found, too.
+    fn evaluate(&self, batches: &mut dyn Iterator<Item = Batch>) -> Evaluation;
 
     /// Names and shapes of all parameters, in the model's order.
     fn parameters(&self) -> Vec<(String, Vec<usize>)>;
@@ -42,6 +43,9 @@ pub trait Training {
 
     /// Bytes of the accumulated gradients now.
     fn gradient_bytes(&self) -> u64;
+
+    /// What has been accumulated since the last update, read to the host.
+    fn accumulated(&self) -> Accumulated;
 
     /// State of these parameters with statistics; of all when no name is given.
     fn state(&self, names: &[String]) -> Vec<TensorState>;
@@ -63,23 +67,39 @@ pub struct PassTimes {
 /// What an update did.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outcome {
-    /// Nats a target token over the window.
+    /// Nats a target over the window; NaN when there was no target.
     pub loss: f64,
     /// Before clipping.
     pub grad_norm: f64,
-    /// Not finite, or no target token at all: nothing was changed.
+    /// Loss or gradient were not finite: nothing was changed.
     pub skipped: bool,
+    /// The window had no target: there was nothing to learn, and nothing was changed.
+    pub empty: bool,
+}
+
+/// What a model makes of the held-out data.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Evaluation {
+    /// Nats a target; NaN without any.
+    pub loss: f64,
+    /// Targets it was taken over: tokens of a language model, rows of a classification.
+    pub targets: u64,
+    /// Of a classification with rows, as are the next two: see [`super::metrics`].
+    pub accuracy: Option<f64>,
+    pub f1: Option<f64>,
+    pub f1_macro: Option<f64>,
 }
 
 /// Builds the model and the optimizer that the configuration names.
 ///
 /// # Errors
-/// There is no such model to train.
-pub fn build(config: &Config, device: &Device) -> Result<Box<dyn Training>, ConfigError> {
+/// There is no such model to train, or `model.weights` cannot be loaded.
+pub fn build(config: &Config, device: &Device) -> anyhow::Result<Box<dyn Training>> {
     validate::trainable(config)?;
     match config.model.arch {
-        Arch::Llama => Ok(Box::new(Trainer::<Llama>::new(config, device))),
-        Arch::DistilBert | Arch::Gpt2 => Err(validate::only_planned(config)),
+        Arch::Llama => Trainer::<Llama>::build(config, device),
+        Arch::DistilBert => Trainer::<DistilBertForSequenceClassification>::build(config, device),
+        Arch::Gpt2 => Err(validate::only_planned(config).into()),
     }
 }
 
@@ -90,15 +110,25 @@ pub struct Trainer<M: TrainModel> {
     model: Option<M>,
     optimizer: Box<dyn ParameterUpdates>,
     gradients: Gradients,
-    /// Sum of the window's losses, each divided by the window's tokens; on the device.
+    /// Sum of the window's losses, each divided by the window's targets; on the device.
     loss: Option<Tensor<1>>,
     max_norm: f64,
     seed: u64,
+    /// Classes of a classification.
+    classes: Option<usize>,
     /// How far each parameter moved at the last measured update, and its rule's figures.
     measured: BTreeMap<String, driver::Measured>,
 }
 
 impl<M: TrainModel> Trainer<M> {
+    fn build(config: &Config, device: &Device) -> anyhow::Result<Box<dyn Training>> {
+        let trainer = Self::new(config, device).with_weights(config)?;
+        if config.optimizer.name == OptimizerName::Muon {
+            optim::muon::check(&trainer.parameters())?;
+        }
+        Ok(Box::new(trainer))
+    }
+
     /// Fresh weights on the device, no optimizer state.
     pub fn new(config: &Config, device: &Device) -> Self {
         Self {
@@ -108,8 +138,19 @@ impl<M: TrainModel> Trainer<M> {
             loss: None,
             max_norm: config.clip.max_norm,
             seed: config.train.seed,
+            classes: (config.model.arch.task() == Task::Classification).then_some(config.model.num_labels),
             measured: BTreeMap::new(),
         }
+    }
+
+    /// The weights that `model.weights` names, if it names any.
+    fn with_weights(mut self, config: &Config) -> Result<Self, WeightsError> {
+        if let Some(plan) = plan(&config.model)?
+            && let Some(model) = self.model.take()
+        {
+            self.model = Some(weights::load(model, &plan)?);
+        }
+        Ok(self)
     }
 
     fn tensor_state(
@@ -152,7 +193,10 @@ impl<M: TrainModel> Training for Trainer<M> {
 
     fn update(&mut self, lr: f64, measure: bool) -> Outcome {
         let gradients = std::mem::take(&mut self.gradients);
-        let loss = self.loss.take().map_or(f64::NAN, |loss| f64::from(loss.into_scalar::<f32>()));
+        let Some(loss) = self.loss.take() else {
+            return Outcome { loss: f64::NAN, grad_norm: 0.0, skipped: false, empty: true };
+        };
+        let loss = f64::from(loss.into_scalar::<f32>());
         let grad_norm = clip::global_norm(&gradients);
         let skipped = !loss.is_finite() || !grad_norm.is_finite();
         if !skipped && let Some(model) = self.model.take() {
@@ -164,7 +208,7 @@ impl<M: TrainModel> Training for Trainer<M> {
                 self.measured = measured;
             }
         }
-        Outcome { loss, grad_norm, skipped }
+        Outcome { loss, grad_norm, skipped, empty: false }
     }
 
     fn discard_window(&mut self) {
@@ -172,16 +216,24 @@ impl<M: TrainModel> Training for Trainer<M> {
         self.loss = None;
     }
 
-    fn evaluate(&self, batches: &mut dyn Iterator<Item = Batch>) -> (f64, u64) {
-        let Some(model) = &self.model else { return (f64::NAN, 0) };
-        let model = model.valid();
-        let (mut sum, mut tokens) = (0.0, 0);
-        for batch in batches {
-            let loss = model.loss(&batch, &Noise::off());
-            sum += f64::from(loss.sum.into_scalar::<f32>());
-            tokens += loss.targets;
+    fn evaluate(&self, batches: &mut dyn Iterator<Item = Batch>) -> Evaluation {
+        let (mut sum, mut targets, mut confusion) = (0.0, 0, Confusion::default());
+        if let Some(model) = self.model.as_ref().map(M::valid) {
+            for batch in batches {
+                let (loss, found) = model.evaluate(&batch);
+                sum += f64::from(loss.sum.into_scalar::<f32>());
+                targets += loss.targets;
+                confusion.add(&batch.targets, &found);
+            }
         }
-        (sum / tokens as f64, tokens)
+        let scores = self.classes.and_then(|classes| confusion.scores(classes));
+        Evaluation {
+            loss: sum / targets as f64,
+            targets,
+            accuracy: scores.map(|scores| scores.accuracy),
+            f1: scores.map(|scores| scores.f1),
+            f1_macro: scores.map(|scores| scores.f1_macro),
+        }
     }
 
     fn parameters(&self) -> Vec<(String, Vec<usize>)> {
@@ -198,6 +250,15 @@ impl<M: TrainModel> Training for Trainer<M> {
 
     fn gradient_bytes(&self) -> u64 {
         self.gradients.bytes()
+    }
+
+    fn accumulated(&self) -> Accumulated {
+        let read = |values: &Tensor<1>| values.clone().cast(DType::F32).into_data().iter::<f32>().collect();
+        Accumulated {
+            loss: self.loss.clone().map_or(f64::NAN, |loss| f64::from(loss.into_scalar::<f32>())),
+            grad_norm: clip::global_norm(&self.gradients),
+            gradients: self.gradients.iter().map(|(name, values)| (name.to_owned(), read(values))).collect(),
+        }
     }
 
     fn state(&self, names: &[String]) -> Vec<TensorState> {

@@ -7,7 +7,7 @@ fn refused(settings: &[&str], words: &[&str]) {
     refused_in(&Sandbox::new(), settings, words);
 }
 
-fn refused_in(sandbox: &Sandbox, settings: &[&str], words: &[&str]) {
+pub(super) fn refused_in(sandbox: &Sandbox, settings: &[&str], words: &[&str]) {
     let mut arguments = vec!["run", "--headless"];
     settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
     let output = sandbox.run(&arguments);
@@ -32,7 +32,14 @@ fn a_wrong_type_and_a_value_out_of_range_say_what_is_expected() {
     refused(&["train.accumulate=many"], &["train.accumulate", "many", "whole number from 1 to 4096"]);
     refused(&["train.micro_batch=0"], &["train.micro_batch", "0", "at least 1"]);
     refused(&["data.validation_fraction=0.9"], &["data.validation_fraction", "0.9", "from 0 to 0.5"]);
-    refused(&["optimizer.name=adamm"], &["optimizer.name", "adamm", "adamw, adafactor, sgd"]);
+    refused(&["optimizer.name=adamm"], &["optimizer.name", "adamm", "adamw, adafactor, adamw8bit"]);
+    for optimizer in ["adamw", "adamw8bit", "lion"] {
+        for betas in ["[0.9, 1.0]", "[-0.1, 0.99]", "[0.9]"] {
+            let betas = format!("optimizer.{optimizer}.betas={betas}");
+            refused(&[&betas], &["betas", "two numbers from 0 to 0.999"]);
+        }
+    }
+    refused(&["optimizer.no_decay=[\"*[\"]"], &["optimizer.no_decay", "no pattern"]);
     refused(&["train.accumulate"], &["train.accumulate", "key=value"]);
 }
 
@@ -49,13 +56,39 @@ fn combinations_that_cannot_train() {
         &["optimizer.name=adafactor", "optimizer.relative_step=true", "optimizer.lr=0.1"],
         &["relative_step", "optimizer.adafactor.lr"],
     );
+    refused(
+        &["optimizer.name=adafactor", "optimizer.relative_step=true", "schedule.warmup_updates=5"],
+        &["relative_step", "schedule.warmup_updates"],
+    );
+    refused(
+        &["optimizer.name=adafactor", "optimizer.warmup_init=true"],
+        &["warmup_init", "relative_step = true"],
+    );
+    for momentum in ["optimizer.momentum=0.0", "optimizer.dampening=0.1"] {
+        refused(
+            &["optimizer.name=sgd", "optimizer.nesterov=true", momentum],
+            &["optimizer.sgd.nesterov", "momentum above 0", "dampening of 0"],
+        );
+    }
     refused(&["optimizer.eps=0"], &["optimizer.adamw.eps", "f32"]);
+    refused(&["optimizer.name=muon", "optimizer.adamw_eps=0"], &["optimizer.muon", "f32"]);
     refused(
         &["train.epochs=1", "schedule.warmup_updates=1000000"],
         &["schedule.warmup_updates", "not below"],
     );
     refused(&["optimizer.lr=1e-5", "schedule.min_lr=1e-3"], &["schedule.min_lr", "optimizer.adamw.lr"]);
     refused(&["model.preset=llama-nona"], &["llama-nona", "llama-nano"]);
+}
+
+#[test]
+fn keys_and_data_of_another_model() {
+    let bert = "model.preset=distilbert-nano";
+    refused(&[bert, "model.rope_theta=1e5"], &["model.rope_theta", "distilbert", "only on llama"]);
+    refused(&["model.dropout=0.2"], &["model.dropout", "llama", "only on distilbert"]);
+    refused(&[bert, "data.source=stories"], &["stories", "labels", "sentence-pairs"]);
+    refused(&["data.source=sentence-pairs"], &["sentence-pairs", "stories"]);
+    refused(&[bert, "train.seq_len=129"], &["train.seq_len = 129", "max_position_embeddings = 128"]);
+    refused(&["model.preset=gpt2-124m"], &["gpt2", "planned and not trained", "tui-train plan"]);
 }
 
 #[test]

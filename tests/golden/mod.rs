@@ -7,6 +7,7 @@ mod accumulation;
 mod clip;
 mod eight_bit;
 mod optimizers;
+mod parity;
 mod schedule;
 mod sizes;
 mod trace;

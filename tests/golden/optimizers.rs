@@ -38,6 +38,13 @@ fn traces_of_the_reference_libraries() {
     assert!(wrong.is_empty(), "{} differences:\n  {}", wrong.len(), wrong.join("\n  "));
 }
 
+#[test]
+fn a_trace_of_an_optimizer_that_is_not_here_is_said_not_run() {
+    let document = serde_json::json!({"optimizer": "torch.optim.Rprop", "config": {}, "trace": []});
+    let trace::Plan::Skip(why) = trace::plan(&document) else { panic!("it was run") };
+    assert!(why.contains("torch.optim.Rprop"), "{why}");
+}
+
 /// Everything in which we differ from the trace by more than the tolerance.
 fn differences(document: &Value, mut subject: Subject) -> Vec<String> {
     let inputs = read(document["inputs"].as_str().unwrap());
@@ -102,7 +109,7 @@ fn compare_state(at: &str, subject: &Subject, parameter: &str, expected: &Value)
                 wrong.extend(compare(&at, &values(ours), &[number(value)], relative));
             }
             (StateValue::Host { .. } | StateValue::Codes(_), _) => {
-                wrong.push(format!("{at}: is not on a device"))
+                wrong.push(format!("{at}: is not on a device"));
             }
             (StateValue::Number(ours), _) => wrong.extend(compare(&at, &[*ours], &[number(value)], relative)),
         }

@@ -1,3 +1,5 @@
 //! Training itself: what a person relies on when they believe a loss curve.
 
+mod accumulation;
+mod classification;
 mod properties;

@@ -1,7 +1,7 @@
 //! Properties of accumulation, of repetition, and of learning at all.
 
 use tui_train::{
-    config::{Config, Layers, schedule},
+    config::{Config, Layers, OptimizerName, schedule},
     data::{Cursor, Dataset, Pass, Windows},
     ledger,
     optim::Entry,
@@ -67,6 +67,9 @@ fn every_optimizer_overfits_one_batch() {
         &["optimizer.name=adamw", "optimizer.lr=1e-2"][..],
         &["optimizer.name=adafactor", "optimizer.lr=2e-2"],
         &["optimizer.name=sgd", "optimizer.lr=0.3", "optimizer.momentum=0.9"],
+        &["optimizer.name=adamw8bit", "optimizer.lr=1e-2"],
+        &["optimizer.name=lion", "optimizer.lr=1e-3"],
+        &["optimizer.name=muon", "optimizer.lr=2e-2", "optimizer.muon.adamw_lr=1e-2"],
     ] {
         let config = config(settings);
         let dataset = Dataset::open(&config).unwrap();
@@ -86,7 +89,7 @@ fn every_optimizer_overfits_one_batch() {
 
 #[test]
 fn the_ledger_is_what_is_counted_from_the_tensors() {
-    for name in ["adamw", "adafactor", "sgd"] {
+    for name in OptimizerName::ALL {
         let config = config(&[&format!("optimizer.name={name}")]);
         let (_, mut training) = train(&config, 2);
         let ledger = ledger::ledger(&config);
@@ -99,7 +102,8 @@ fn the_ledger_is_what_is_counted_from_the_tensors() {
         assert_eq!(ours, expected, "names and shapes of the parameters");
 
         let optimizer = training.optimizer();
-        let entries: Vec<Entry> = optimizer.names().iter().flat_map(|name| optimizer.entries(name)).collect();
+        let own = optimizer.names().into_iter().flat_map(|name| optimizer.entries(&name));
+        let entries: Vec<Entry> = own.chain(optimizer.shared()).collect();
         assert_eq!(entries.iter().map(Entry::elements).sum::<u64>(), ledger.state_elements, "{name}");
         assert_eq!(entries.iter().map(Entry::bytes).sum::<u64>(), ledger.state_bytes, "{name}");
 

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use crate::{
+    config::Task,
     protocol::Summary,
     run::{
         RunDir, RunError, Standing,
         table::Table,
-        text::{bytes, count, dash, duration, loss_or_dash, number, plain, rate},
+        text::{bytes, count, dash, duration, loss, loss_or_dash, number, plain, rate},
     },
 };
 
@@ -73,6 +74,9 @@ pub fn result(summary: &Summary) -> Table {
     let (train, val) = (summary.final_train_loss, summary.final_val_loss);
     table.row(["train loss".into(), loss_or_dash(train), loss_or_dash(summary.best_train_loss)]);
     table.row(["validation loss".into(), loss_or_dash(val), loss_or_dash(summary.best_val_loss)]);
+    for (name, value) in evaluation(summary) {
+        table.row([name.to_owned(), loss(value)]);
+    }
     let skipped = match summary.skipped_updates {
         0 => String::new(),
         some => format!(" ({} skipped, not finite)", count(some)),
@@ -82,6 +86,19 @@ pub fn result(summary: &Summary) -> Table {
     table.row(["tokens/s".to_owned(), summary.tokens_per_second.map_or_else(dash, rate)]);
     table.row(["wall time".to_owned(), duration(summary.wall_seconds)]);
     table
+}
+
+/// Accuracy and F1 of a classification at its last validation, under their names in `summary.json`; nothing of a language
+/// model.
+pub fn evaluation(summary: &Summary) -> Vec<(&'static str, f64)> {
+    [
+        ("eval_accuracy", summary.eval_accuracy),
+        ("eval_f1", summary.eval_f1),
+        ("eval_f1_macro", summary.eval_f1_macro),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name, value?)))
+    .collect()
 }
 
 /// The ledger beside what was measured, also used by `show`. Estimates carry `~`.
@@ -158,10 +175,14 @@ pub fn configuration(summary: &Summary) -> Table {
             bytes(summary.measured.state_bytes)
         ),
     ]);
+    let length = match summary.config.model.arch.task() {
+        Task::LanguageModel => "",
+        Task::Classification => "at most ",
+    };
     table.row([
         "effective batch".to_owned(),
         format!(
-            "{} x {} = {} sequences of {} tokens",
+            "{} x {} = {} sequences of {length}{} tokens",
             train.micro_batch,
             train.accumulate,
             count(train.effective_batch() as u64),
@@ -273,6 +294,36 @@ mod tests {
         assert!(page.lines().count() < 80, "{}", page.lines().count());
         let table: Vec<_> = page.lines().filter(|line| line.starts_with("| optimizer state")).collect();
         assert!(table[0].contains(" 0 |"), "exact and measured agree: {table:?}");
+    }
+
+    #[test]
+    fn a_classification_is_told_with_accuracy_and_f1_and_a_language_model_without() {
+        let (_folder, run) = sample::run_with("pairs", &["model.preset=distilbert-nano"]);
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        writer.append(&sample::update(9, 0.5)).unwrap();
+        let Event::Validation(mut scored) = sample::validation(9, 0.4) else { unreachable!() };
+        (scored.accuracy, scored.f1, scored.f1_macro) = (Some(0.875), Some(0.85714), Some(0.87302));
+        writer.append(&Event::Validation(scored)).unwrap();
+        writer.append(&sample::run_ended(&run)).unwrap();
+        let page = page_of(&run).split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "| eval_accuracy | 0.8750 |",
+            "| eval_f1 | 0.8571 |",
+            "| eval_f1_macro | 0.8730 |",
+            "at most 128",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+        let ended = Standing::read(&run).unwrap();
+        let json = ended.json().unwrap();
+        let figures = ["eval_accuracy", "eval_f1", "eval_f1_macro"].map(|name| json[name].as_f64().unwrap());
+        assert_eq!(figures, [0.875, 0.85714, 0.87302]);
+
+        let (_folder, run) = sample::run("stories");
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        writer.append(&sample::validation(1, 0.4)).unwrap();
+        let page = page_of(&run);
+        assert!(!page.contains("eval_") && !page.contains("at most"), "{page}");
     }
 
     #[test]

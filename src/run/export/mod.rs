@@ -1,8 +1,10 @@
-//! Runs as files for other programs and people. All are pure functions of the run directory.
+//! Runs as files for other programs and people. All are pure functions of the run directory. What is one file is
+//! rendered to bytes; [`safetensors`] writes a folder.
 
 pub mod csv;
 pub mod json;
 pub mod markdown;
+pub mod safetensors;
 
 use super::{RunDir, RunError};
 

@@ -1,5 +1,7 @@
 //! One file a screen, or a panel that is large enough.
 
+pub mod check;
+pub mod heat;
 pub mod journal;
 pub mod memory;
 pub mod runs;

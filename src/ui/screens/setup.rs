@@ -26,6 +26,8 @@ use crate::{
 
 /// Lines at the bottom of the form that explain the focused field.
 const HELP: u16 = 4;
+/// Lines of the plan besides one of figures and one of a bar for each optimizer: without room for all, the bars go.
+const BELOW: usize = 14;
 /// Columns of a field's name.
 const NAME: usize = 23;
 
@@ -197,10 +199,10 @@ pub fn plan(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let inside = frame(heading, focused, area, buffer, theme);
     let mut row = table(form, theme, inside, buffer);
     row = facts(state, theme, inside, row + 1, buffer);
-    row = changes(form, theme, inside, row + 1, buffer);
     for note in &form.resolved.notes {
         row = paragraph(inside, row, note, Role::Warning, buffer, theme);
     }
+    row = changes(form, theme, inside, row + 1, buffer);
     if inside.height > row + 8 {
         preview(
             form,
@@ -245,11 +247,11 @@ fn table(form: &Form, theme: &Theme, area: Rect, buffer: &mut Buffer) -> u16 {
         write(area, row, &Line::from(spans), buffer);
         row += 1;
     }
+    if usize::from(area.height) < 2 * form.ledgers.len() + BELOW {
+        return row;
+    }
     row += 1;
     for (name, ledger) in &form.ledgers {
-        if area.height < 16 {
-            break;
-        }
         bar(*name, ledger, most, theme, area, row, buffer);
         row += 1;
     }
@@ -273,9 +275,6 @@ fn bar(
 }
 
 fn legend(theme: &Theme, area: Rect, row: u16, buffer: &mut Buffer) -> u16 {
-    if area.height < 16 {
-        return row.saturating_sub(1);
-    }
     let letters = theme.ascii || theme.colours == crate::ui::theme::Colours::None;
     let mut spans = Vec::new();
     for (name, _, role, letter) in memory::categories(&Ledger::default()) {
@@ -348,15 +347,24 @@ fn changes(form: &Form, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Bu
     };
     write(area, row, &Line::from(span(text, Role::Title, theme)), buffer);
     row += 1;
-    for (key, ours, theirs) in changes {
+    // The last line there is says how many have no room.
+    let lines = usize::from(area.height.saturating_sub(row)).max(1);
+    let shown = if changes.len() > lines { lines - 1 } else { changes.len() };
+    let hidden = changes.len() - shown;
+    for (key, ours, theirs) in changes.into_iter().take(shown) {
         let name = key.strip_prefix("optimizer.").map_or(key, |rest| if rest == "name" { key } else { rest });
         let value = format!("{} → {}", format::setting(&theirs), format::setting(&ours));
+        let value = format::cut(&value, room.saturating_sub(9));
         let name_room = room.saturating_sub(value.chars().count() + 1).max(8);
         let spans = vec![
             span(format!("{} ", format::elide(name, name_room)), Role::Text, theme),
             span(value, Role::Warning, theme),
         ];
         write(area, row, &Line::from(spans), buffer);
+        row += 1;
+    }
+    if hidden > 0 {
+        write(area, row, &Line::from(span(format!("and {hidden} more"), Role::Dim, theme)), buffer);
         row += 1;
     }
     row

@@ -1,5 +1,5 @@
-//! One parameter opened: its state tensors as heat strips with values, their distribution, and for a factored
-//! second moment what the two vectors multiply to.
+//! One parameter opened: what was measured of its last update, its state tensors as heat strips with values, their
+//! distribution, and for a factored second moment what the two vectors multiply to.
 
 use ratatui::{
     buffer::Buffer,
@@ -9,11 +9,12 @@ use ratatui::{
 
 use crate::{
     app::State,
-    protocol::{StateDetail, Strip},
+    protocol::{StateDetail, Strip, TensorState, state::figures},
     ui::{
         format,
+        screens::heat,
         theme::{Role, Theme},
-        widgets::{frame, heat_cell, heat_steps, paragraph, span, title, write},
+        widgets::{frame, heat_cell, heat_steps, span, title, write},
     },
 };
 
@@ -30,49 +31,88 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         write(inside, 0, &Line::from(span("reading its state", Role::Dim, theme)), buffer);
         return;
     };
-    let mut row = facts(detail, theme, inside, buffer);
+    // Every update that was looked into wrote its statistics into the record.
+    let looked = state.view().state.as_ref().map(|report| report.update);
+    let mut row = facts(detail, looked, theme, inside, buffer);
     if detail.strips.is_empty() {
         let text = "this optimizer keeps no state for this parameter";
         write(inside, row, &Line::from(span(text, Role::Dim, theme)), buffer);
         return;
     }
-    for strip in &detail.strips {
+    let mut strips: Vec<&Strip> = detail.strips.iter().collect();
+    // The scales of 8-bit codes matter less than what the codes stand for.
+    strips.sort_by_key(|strip| strip.name.starts_with("absmax"));
+    for strip in strips {
         if row >= inside.height {
             return;
         }
         row = self::strip(strip, opened.cursor, theme, inside, row, buffer) + 1;
     }
-    let find = |name| detail.strips.iter().find(|strip| strip.name == name);
-    if let (Some(rows), Some(columns)) = (find("exp_avg_sq_row"), find("exp_avg_sq_col"))
+    if let Some(heat) = &detail.reconstructed
         && inside.height > row + 3
     {
         let place = Rect { y: inside.y + row, height: inside.height - row, ..inside };
-        product(rows, columns, theme, place, buffer);
+        heat::draw(heat, theme, place, buffer);
     }
 }
 
-fn facts(detail: &StateDetail, theme: &Theme, area: Rect, buffer: &mut Buffer) -> u16 {
+fn facts(detail: &StateDetail, looked: Option<u64>, theme: &Theme, area: Rect, buffer: &mut Buffer) -> u16 {
     let tensor = &detail.tensor;
-    let mut facts = vec![
+    let whole = [
         ("shape", format::shape(&tensor.shape)),
         ("step", format::count(tensor.step)),
         ("after update", format::count(detail.update)),
         ("state", format!("{} bytes", format::count(tensor.bytes()))),
     ];
-    if let Some(ratio) = tensor.update_ratio {
-        facts.push(("update/param", format::number(ratio)));
-    }
-    let mut spans: Vec<Span<'_>> = Vec::new();
-    for (name, value) in facts {
-        let used: usize = spans.iter().map(Span::width).sum();
-        if used + name.len() + value.len() + 3 > usize::from(area.width) {
-            break;
+    let width = usize::from(area.width);
+    let mut lines: Vec<Vec<Span<'_>>> = vec![Vec::new()];
+    for (name, value) in whole.into_iter().chain(measured(tensor, looked)) {
+        let length = name.chars().count() + value.chars().count() + 3;
+        let used: usize = lines.last().map_or(0, |line| line.iter().map(Span::width).sum());
+        if used > 0 && used + length > width + 2 {
+            lines.push(Vec::new());
         }
-        spans.push(span(format!("{name} "), Role::Dim, theme));
-        spans.push(span(format!("{value}  "), Role::Strong, theme));
+        if let Some(line) = lines.last_mut() {
+            line.push(span(format!("{name} "), Role::Dim, theme));
+            line.push(span(format!("{value}  "), Role::Strong, theme));
+        }
     }
-    write(area, 0, &Line::from(spans), buffer);
-    2
+    let rows = lines.len() as u16;
+    for (row, line) in (0..).zip(lines) {
+        write(area, row, &Line::from(line), buffer);
+    }
+    // Little room is for the tensors.
+    if area.height > 24 || rows == 1 { rows + 1 } else { rows }
+}
+
+/// What was measured at the last update that was looked into, and which that was.
+fn measured(tensor: &TensorState, looked: Option<u64>) -> Vec<(&'static str, String)> {
+    let figure = |name: &str| tensor.figures.get(name).copied();
+    let mut found = Vec::new();
+    if let Some(ratio) = tensor.update_ratio {
+        found.push(("update/param", format::number(ratio)));
+    }
+    if let Some(error) = figure(figures::FACTORIZATION_ERROR) {
+        let text = format!("{} of the update's squared gradient", format::figure(error));
+        found.push(("factorisation error", text));
+    }
+    let moments = [("m", figures::QUANTIZATION_ERROR_1), ("v", figures::QUANTIZATION_ERROR_2)];
+    let errors: Vec<String> = moments
+        .into_iter()
+        .filter_map(|(moment, name)| Some(format!("{moment} {}", format::share(figure(name)?))))
+        .collect();
+    if !errors.is_empty() {
+        found.push(("8-bit error", errors.join(", ")));
+    }
+    if let (Some(_), Some(update)) = (tensor.update_ratio, looked) {
+        found.push(("measured at", format::count(update)));
+    }
+    if let Some(untouched) = figure(figures::ROWS_NEVER_TOUCHED) {
+        let rows: usize = tensor.shape.iter().rev().skip(1).product();
+        let text = format!("{} of {}", format::short(untouched), format::count(rows as u64));
+        found.push(("rows never touched", text));
+    }
+    found
 }
 
 /// Values of a strip as they fit into `cells` cells: averaged in equal groups of absolute values.
@@ -91,7 +131,8 @@ fn strip(strip: &Strip, cursor: usize, theme: &Theme, area: Rect, row: u16, buff
     let width = usize::from(area.width);
     let finite = || strip.values.iter().copied().filter(|value| value.is_finite());
     let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
-    let untouched = finite().filter(|value| *value > 0.0 && *value <= UNTOUCHED).count();
+    let factor = matches!(&*strip.name, "exp_avg_sq_row" | "exp_avg_sq_col");
+    let untouched = finite().filter(|_| factor).filter(|value| *value > 0.0 && *value <= UNTOUCHED).count();
     let mut spans = vec![
         span(format!("{} ", strip.name), Role::Optimizer, theme),
         span(format!("{} values by {}", format::count(strip.length), strip.axis), Role::Dim, theme),
@@ -162,31 +203,6 @@ fn histogram(strip: &Strip, theme: &Theme, area: Rect, row: u16, buffer: &mut Bu
         spans.push(span(format!("  zero or not finite {zeros}"), Role::Warning, theme));
     }
     write(area, row, &Line::from(spans), buffer);
-}
-
-/// The second moment that the factors stand for: `R C / mean(R)`.
-fn product(rows: &Strip, columns: &Strip, theme: &Theme, area: Rect, buffer: &mut Buffer) {
-    let text = "second moment as the factors give it: row x column / mean(row)";
-    let top = paragraph(area, 0, text, Role::Title, buffer, theme);
-    let height = usize::from(area.height.saturating_sub(top)).min(24);
-    let down = fit(&rows.values, height);
-    let across = fit(&columns.values, usize::from(area.width).min(128));
-    let mean = down.iter().sum::<f64>() / down.len().max(1) as f64;
-    if !(mean.is_finite() && mean > 0.0) || across.is_empty() {
-        return;
-    }
-    let cells: Vec<f64> = down.iter().flat_map(|r| across.iter().map(move |c| r * c / mean)).collect();
-    let steps = heat_steps(&cells);
-    for (row, line) in steps.chunks(across.len()).enumerate() {
-        let spans: Vec<_> = line
-            .iter()
-            .map(|step| {
-                let (sign, style) = heat_cell(*step, theme);
-                Span::styled(sign, style)
-            })
-            .collect();
-        write(area, top + row as u16, &Line::from(spans), buffer);
-    }
 }
 
 #[cfg(test)]

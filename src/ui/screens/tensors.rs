@@ -6,7 +6,7 @@ use crate::{
     app::{
         State,
         focus::Panel,
-        tensors::{Column, Line as Row, first_visible},
+        tensors::{Column, Line as Row, Tensors, first_visible},
     },
     protocol::TensorStats,
     ui::{
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Columns in the order in which room is given to them.
-const PRIORITY: [Column; 12] = [
+const PRIORITY: [Column; 14] = [
     Column::Name,
     Column::State,
     Column::Rms,
@@ -30,6 +30,8 @@ const PRIORITY: [Column; 12] = [
     Column::Min,
     Column::Step,
     Column::Zeros,
+    Column::Error,
+    Column::Untouched,
     Column::Dtype,
 ];
 
@@ -44,17 +46,20 @@ const fn width(column: Column) -> usize {
         Column::Zeros => 7,
         Column::NonFinite => 7,
         Column::Ratio => 12,
+        Column::Error => 10,
+        Column::Untouched => 10,
         Column::Dtype => 5,
     }
 }
 
-fn columns(room: usize, sort: Column) -> Vec<Column> {
+fn columns(room: usize, table: &Tensors) -> Vec<Column> {
+    let there = table.columns();
     let mut chosen = vec![Column::Name];
     let mut used = width(Column::Name) + 1;
     // The column that orders the table is always seen.
-    let wanted = [sort].into_iter().chain(PRIORITY);
+    let wanted = [table.sort].into_iter().chain(PRIORITY);
     for column in wanted {
-        if chosen.contains(&column) {
+        if chosen.contains(&column) || !there.contains(&column) {
             continue;
         }
         if used + width(column) < room {
@@ -62,7 +67,7 @@ fn columns(room: usize, sort: Column) -> Vec<Column> {
             chosen.push(column);
         }
     }
-    Column::ALL.into_iter().filter(|column| chosen.contains(column)).collect()
+    there.into_iter().filter(|column| chosen.contains(column)).collect()
 }
 
 /// Line of the table at a row of the panel.
@@ -92,7 +97,7 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     };
     let lines = table.lines();
     let room = usize::from(inside.width);
-    let columns = columns(room, table.sort);
+    let columns = columns(room, table);
     let extra = room.saturating_sub(columns.iter().map(|column| width(*column) + 1).sum::<usize>()).min(40);
     head(state, &columns, extra, theme, inside, buffer);
     let height = usize::from(inside.height.saturating_sub(2));
@@ -102,21 +107,23 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         let same = row > 0 && at > 0 && lines[at - 1].parameter.name == line.parameter.name;
         tensor(line, same, at == selected, (&columns, extra), theme, (inside, row as u16 + 1), buffer);
     }
-    let elements: u64 = report.tensors.iter().map(crate::protocol::TensorState::elements).sum();
-    let bytes: u64 = report.tensors.iter().map(crate::protocol::TensorState::bytes).sum();
     let bottom = inside.height.saturating_sub(1);
     if state.tensors.filtering || !table.filter.text().is_empty() {
         filter(state, lines.len(), theme, inside, bottom, buffer);
     } else {
-        let text = format!(
+        let mut text = format!(
             "{} state elements, {} bytes, {} parameters",
-            format::count(elements),
-            format::count(bytes),
+            format::count(report.elements()),
+            format::count(report.bytes()),
             report.tensors.len()
         );
+        if !report.shared.is_empty() {
+            let names: Vec<_> = report.shared.keys().map(String::as_str).collect();
+            text.push_str(&format!(", with {} once", names.join(" and ")));
+        }
         write(inside, bottom, &Line::from(span(text, Role::Dim, theme)), buffer);
     }
-    let hidden = Column::ALL.len() - columns.len();
+    let hidden = table.columns().len() - columns.len();
     if hidden > 0 {
         let text = format!(" {hidden} more columns: <>");
         write_right(inside, bottom, &Line::from(span(text, Role::Dim, theme)), buffer);
@@ -160,11 +167,21 @@ fn head(state: &State, columns: &[Column], extra: usize, theme: &Theme, area: Re
             (true, false) => "▲",
             (false, _) => "",
         };
-        let text = format!("{}{arrow}", column.as_str());
+        let name = match column {
+            Column::Error if eight_bit(&state.tensors) => "8-bit err",
+            Column::Error => "factor err",
+            other => other.as_str(),
+        };
+        let text = format!("{name}{arrow}");
         let role = if sorted { Role::Focused } else { Role::Dim };
         spans.push(span(pad(*column, &text, extra), role, theme));
     }
     write(area, 0, &Line::from(spans), buffer);
+}
+
+/// Whether the error is that of 8-bit codes, not that of a factored second moment.
+fn eight_bit(table: &Tensors) -> bool {
+    table.report.as_ref().is_some_and(|report| !report.shared.is_empty())
 }
 
 /// Words to the left, numbers to the right, and a space after each.
@@ -196,7 +213,13 @@ fn tensor(
     for column in columns {
         let text = cell(*column, line, stats);
         // A parameter's name stands once over its state tensors.
-        let repeated = same && matches!(column, Column::Name | Column::Step | Column::Ratio);
+        let own = |column: &Column| match column {
+            Column::Name | Column::Step | Column::Ratio | Column::Untouched => true,
+            // Each of the two moments of codes has an error, the two factors have one together.
+            Column::Error => line.state.is_some_and(|(name, _)| name.starts_with("exp_avg_sq_")),
+            _ => false,
+        };
+        let repeated = same && own(column);
         let text = if repeated && !selected { String::new() } else { text };
         let role = if *column == Column::Name { Role::Strong } else { role };
         let role = if *column == Column::State { Role::Optimizer } else { role };
@@ -228,6 +251,11 @@ fn cell(column: Column, line: &Row<'_>, stats: Option<&TensorStats>) -> String {
         Column::Zeros => whole(|stats| stats.zeros),
         Column::NonFinite => whole(|stats| stats.nonfinite),
         Column::Ratio => line.parameter.update_ratio.map_or_else(|| "-".to_owned(), format::number),
+        Column::Error => match (line.error(), state) {
+            (Some(error), Some((name, _))) if name.starts_with("state") => format::share(error),
+            (error, _) => error.map_or_else(|| "-".to_owned(), format::figure),
+        },
+        Column::Untouched => line.untouched().map_or_else(|| "-".to_owned(), format::short),
         Column::Dtype => state.map_or("-", |(_, state)| &state.dtype).to_owned(),
     }
 }

@@ -66,6 +66,8 @@ fn figures(state: &State, view: &RunView, theme: &Theme, area: Rect, buffer: &mu
         figures.push(("loss", format::loss(update.loss), bad(update.loss, Role::Strong)));
         if let Some(validation) = &view.validation {
             figures.push(("val", format::loss(validation.loss), Role::Validation));
+            figures.extend(validation.accuracy.map(|share| ("acc", format::share(share), Role::Validation)));
+            figures.extend(validation.f1.map(|f1| ("F1", format!("{f1:.3}"), Role::Validation)));
         }
         let rate = format::rate(update.learning_rate);
         let rate = if view.rate_override.is_some() { format!("{rate} by hand") } else { rate };
@@ -81,6 +83,9 @@ fn figures(state: &State, view: &RunView, theme: &Theme, area: Rect, buffer: &mu
     }
     if let Some(best) = view.best_val {
         figures.push(("best val", format::loss(best), Role::Strong));
+    }
+    if let Some(f1) = view.validation.as_ref().and_then(|validation| validation.f1_macro) {
+        figures.push(("macro F1", format!("{f1:.3}"), Role::Validation));
     }
     if let Some(update) = &view.update {
         figures.push(("tokens", format::short(update.tokens as f64), Role::Strong));

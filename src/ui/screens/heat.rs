@@ -1,0 +1,161 @@
+//! A matrix as a heat map on a logarithmic scale, with its axes and a legend.
+
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    style::Style,
+    text::{Line, Span},
+};
+
+use crate::{
+    protocol::Heat,
+    ui::{
+        format,
+        theme::{Colours, Role, Theme},
+        widgets::{heat_cell, heat_steps, span, write},
+    },
+};
+
+/// Decades below the largest value that have shades of their own, as [`heat_steps`] has it.
+const DECADES: f64 = 1e-6;
+/// Widest cell, in columns.
+const WIDEST: usize = 4;
+
+/// Draws title, legend and map.
+pub fn draw(heat: &Heat, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let title = "second moment as the factors give it: row x column / mean(row)";
+    write(area, 0, &Line::from(span(title, Role::Title, theme)), buffer);
+    let halves = theme.colours == Colours::True && !theme.ascii;
+    let lines = usize::from(area.height.saturating_sub(2));
+    let map = fit(heat, if halves { 2 * lines } else { lines }, usize::from(area.width));
+    if map.values.is_empty() {
+        return;
+    }
+    write(area, 1, &legend(heat, &map, theme), buffer);
+    let steps = heat_steps(&map.values);
+    let cell = (usize::from(area.width) / map.columns).clamp(1, WIDEST);
+    let rows: Vec<&[u8]> = steps.chunks(map.columns).collect();
+    for (line, pair) in (2..).zip(rows.chunks(if halves { 2 } else { 1 })) {
+        let spans: Vec<Span<'_>> = (0..map.columns)
+            .map(|column| {
+                let below = pair.get(1).map(|row| row[column]);
+                let (sign, style) = if halves {
+                    half(pair[0][column], below, theme)
+                } else {
+                    heat_cell(pair[0][column], theme)
+                };
+                Span::styled(sign.repeat(cell), style)
+            })
+            .collect();
+        write(area, line, &Line::from(spans), buffer);
+    }
+}
+
+/// Two cells, one over the other.
+fn half(above: u8, below: Option<u8>, theme: &Theme) -> (String, Style) {
+    let style = theme.style(Role::Heat(above));
+    let under = below.and_then(|step| theme.style(Role::Heat(step)).fg);
+    ("▀".to_owned(), under.map_or(style, |colour| style.bg(colour)))
+}
+
+/// The matrix as it fits on the screen.
+#[derive(Debug, PartialEq)]
+struct Map {
+    columns: usize,
+    /// Rows and columns of the matrix in one cell.
+    group: (usize, usize),
+    values: Vec<f64>,
+}
+
+/// Means over blocks of cells, so that there are at most so many rows and columns.
+fn fit(heat: &Heat, rows: usize, columns: usize) -> Map {
+    let whole = heat.rows * heat.columns == heat.values.len();
+    if rows == 0 || columns == 0 || heat.values.is_empty() || !whole {
+        return Map { columns: 0, group: (1, 1), values: Vec::new() };
+    }
+    let (down, across) = (heat.rows.div_ceil(rows), heat.columns.div_ceil(columns));
+    let (rows, columns) = (heat.rows.div_ceil(down), heat.columns.div_ceil(across));
+    let (mut sums, mut counts) = (vec![0.0; rows * columns], vec![0_u32; rows * columns]);
+    for (at, value) in heat.values.iter().enumerate() {
+        let place = at / heat.columns / down * columns + at % heat.columns / across;
+        sums[place] += value;
+        counts[place] += 1;
+    }
+    // Cells may be means already.
+    let before = |length: usize, cells: usize| length.div_ceil(cells).max(1);
+    let [height, width] = heat.shape;
+    Map {
+        columns,
+        group: (down * before(height, heat.rows), across * before(width, heat.columns)),
+        values: sums.iter().zip(&counts).map(|(sum, count)| sum / f64::from(*count)).collect(),
+    }
+}
+
+/// The shades with the values they stand for, and what a cell is.
+fn legend(heat: &Heat, map: &Map, theme: &Theme) -> Line<'static> {
+    let usable = || map.values.iter().copied().filter(|value| value.is_finite() && *value > 0.0);
+    let (low, high) = (usable().fold(f64::INFINITY, f64::min), usable().fold(0.0, f64::max));
+    let mut spans = Vec::new();
+    if low <= high {
+        let clipped = low < high * DECADES;
+        let least = format::number(if clipped { high * DECADES } else { low });
+        let sign = if clipped { "<" } else { "" };
+        spans.push(span(format!("{sign}{least} "), Role::Text, theme));
+        spans.extend((0..=8).map(|step| {
+            let (sign, style) = heat_cell(step, theme);
+            Span::styled(sign, style)
+        }));
+        spans.push(span(format!(" {}", format::number(high)), Role::Text, theme));
+        spans.push(span(" log", Role::Dim, theme));
+    } else {
+        spans.push(span("no value above 0", Role::Warning, theme));
+    }
+    let of = |count: usize, what: &str, group: usize| match group {
+        1 => format!("{} {what}", format::count(count as u64)),
+        group => format!("{} {what}, {group} a cell", format::count(count as u64)),
+    };
+    let [rows, columns] = heat.shape;
+    let text = format!("  ↓ {}  → {}", of(rows, "rows", map.group.0), of(columns, "columns", map.group.1));
+    spans.push(span(text, Role::Dim, theme));
+    Line::from(spans)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heat(rows: usize, columns: usize) -> Heat {
+        let values = (0..rows * columns).map(|at| at as f64).collect();
+        Heat { name: "m".into(), shape: [2 * rows, columns], rows, columns, values }
+    }
+
+    #[test]
+    fn a_map_is_averaged_into_the_cells_there_are() {
+        let map = fit(&heat(4, 6), 2, 3);
+        assert_eq!((map.columns, map.group), (3, (4, 2)));
+        assert_eq!(map.values, [3.5, 5.5, 7.5, 15.5, 17.5, 19.5]);
+        assert_eq!(fit(&heat(2, 2), 9, 9).values, [0.0, 1.0, 2.0, 3.0]);
+        assert!(fit(&heat(2, 2), 0, 9).values.is_empty());
+        let torn = Heat { rows: 3, ..heat(2, 2) };
+        assert!(fit(&torn, 9, 9).values.is_empty(), "what does not fit its own shape is not drawn");
+    }
+
+    #[test]
+    fn with_many_colours_a_line_shows_two_rows() {
+        let area = Rect::new(0, 0, 80, 10);
+        let drawn = |theme: &Theme| {
+            let mut buffer = Buffer::empty(area);
+            draw(&heat(16, 8), theme, area, &mut buffer);
+            buffer
+        };
+        let many = drawn(&Theme { colours: Colours::True, ascii: false });
+        let cell = &many[(0, 2)];
+        assert_eq!((cell.symbol(), many[(31, 9)].symbol()), ("▀", "▀"));
+        assert_ne!(cell.fg, cell.bg);
+        // Eight lines of one row each would be every other row: they are averaged.
+        let few = drawn(&Theme::default());
+        assert_eq!((few[(31, 9)].symbol(), few[(32, 9)].symbol()), ("█", " "));
+        let plain = drawn(&Theme { colours: Colours::None, ascii: true });
+        assert_eq!(plain[(31, 9)].symbol(), "@");
+    }
+}

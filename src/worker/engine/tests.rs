@@ -1,0 +1,212 @@
+//! The loop round an update, with updates whose outcome is known beforehand.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::mpsc::{channel, sync_channel},
+};
+
+use super::{
+    super::{check::Accumulated, trainer::PassTimes, weights::HostTensor},
+    *,
+};
+use crate::{
+    config::Layers,
+    data::{Batch, IGNORE, Pass},
+    optim::{self, ParameterUpdates},
+    protocol::{StateDetail, StateTensor, TensorState},
+    run::{RunDir, sample},
+};
+
+/// Training whose updates do what they are told to.
+struct Scripted {
+    outcomes: VecDeque<Outcome>,
+    optimizer: Box<dyn ParameterUpdates>,
+}
+
+const GOOD: Outcome = Outcome { loss: 2.0, grad_norm: 1.0, skipped: false, empty: false };
+const BAD: Outcome = Outcome { loss: f64::INFINITY, grad_norm: f64::NAN, skipped: true, empty: false };
+const EMPTY: Outcome = Outcome { loss: f64::NAN, grad_norm: 0.0, skipped: false, empty: true };
+const SCORED: Evaluation =
+    Evaluation { loss: 0.5, targets: 40, accuracy: Some(0.75), f1: Some(0.8), f1_macro: Some(0.7) };
+
+impl Training for Scripted {
+    fn micro_batch(&mut self, _: &Batch, _: Pass) -> PassTimes {
+        PassTimes::default()
+    }
+
+    fn update(&mut self, _: f64, _: bool) -> Outcome {
+        self.outcomes.pop_front().unwrap()
+    }
+
+    fn discard_window(&mut self) {}
+
+    fn evaluate(&self, batches: &mut dyn Iterator<Item = Batch>) -> Evaluation {
+        assert!(batches.next().is_some());
+        SCORED
+    }
+
+    fn parameters(&self) -> Vec<(String, Vec<usize>)> {
+        Vec::new()
+    }
+
+    fn weights(&self) -> Vec<HostTensor> {
+        vec![HostTensor { name: "weight".into(), shape: vec![1], values: vec![0.0] }]
+    }
+
+    fn optimizer(&self) -> &dyn ParameterUpdates {
+        &*self.optimizer
+    }
+
+    fn gradient_bytes(&self) -> u64 {
+        0
+    }
+
+    fn accumulated(&self) -> Accumulated {
+        Accumulated { loss: 0.0, grad_norm: 0.0, gradients: Vec::new() }
+    }
+
+    fn state(&self, _: &[String]) -> Vec<TensorState> {
+        Vec::new()
+    }
+
+    fn shared_state(&self) -> BTreeMap<String, StateTensor> {
+        BTreeMap::new()
+    }
+
+    fn open(&self, _: &str, _: usize) -> Option<StateDetail> {
+        None
+    }
+}
+
+/// A window of one row, after which the stream stands at that place.
+fn window(epoch: u64, position: u64) -> Batches {
+    let batch = Batch {
+        rows: 1,
+        seq_len: 2,
+        inputs: vec![65, 66],
+        targets: vec![66, IGNORE],
+        lengths: vec![1],
+        target_count: 1,
+    };
+    Batches { micro_batches: vec![batch], target_count: 1, after: Cursor { epoch, position } }
+}
+
+struct Ran {
+    ending: Ending,
+    events: Vec<Event>,
+    run: RunDir,
+    _folder: tempfile::TempDir,
+}
+
+/// Runs windows that end at these places, with these outcomes.
+fn ran(settings: &[&str], places: &[(u64, u64)], outcomes: &[Outcome]) -> Ran {
+    let (folder, run) = sample::run_with("scripted", settings);
+    let config = Layers::new().with_assignments(settings).unwrap().resolve().unwrap().config;
+    let (events, written) = sync_channel(1000);
+    let mut training =
+        Scripted { outcomes: outcomes.iter().copied().collect(), optimizer: optim::build(&config.optimizer) };
+    let around = Surroundings {
+        run: run.clone(),
+        dataset: Dataset::open(&config).unwrap(),
+        total_updates: config.train.max_updates.unwrap_or(places.len() as u64),
+        config,
+        events,
+        requests: channel().1,
+        status: Arc::default(),
+        stop: Arc::default(),
+        started: Instant::now(),
+    };
+    let windows = places.iter().map(|&(epoch, position)| Ok(window(epoch, position)));
+    let ending = train(&around, &mut training, windows).unwrap();
+    drop(around);
+    Ran { ending, events: written.iter().collect(), run, _folder: folder }
+}
+
+impl Ran {
+    fn updates(&self) -> Vec<&Update> {
+        let updates = self.events.iter().filter_map(|event| match event {
+            Event::Update(update) => Some(update),
+            _ => None,
+        });
+        updates.collect()
+    }
+
+    /// The updates after which there was one.
+    fn validations(&self) -> Vec<u64> {
+        let validations = self.events.iter().filter_map(|event| match event {
+            Event::Validation(validation) => Some(validation.update),
+            _ => None,
+        });
+        validations.collect()
+    }
+
+    fn alerts(&self) -> Vec<&str> {
+        let alerts = self.events.iter().filter_map(|event| match event {
+            Event::Alert(alert) => Some(&*alert.message),
+            _ => None,
+        });
+        alerts.collect()
+    }
+}
+
+/// One long epoch.
+fn straight(count: u64) -> Vec<(u64, u64)> {
+    (1..=count).map(|position| (0, position)).collect()
+}
+
+#[test]
+fn updates_that_are_not_finite_keep_the_schedule_and_end_the_run_when_there_are_too_many_in_a_row() {
+    let settings = ["train.max_updates=50", "train.max_skipped=2", "schedule.warmup_updates=10"];
+    let outcomes = [GOOD, BAD, BAD, GOOD, BAD, BAD, BAD, GOOD];
+    let ran = ran(&settings, &straight(8), &outcomes);
+    assert_eq!((ran.ending.reason, ran.ending.done.updates), (Reason::NotFinite, 2));
+    assert!(ran.ending.message.as_ref().unwrap().starts_with("3 updates in a row"), "{:?}", ran.ending);
+    let told: Vec<_> = ran.updates().iter().map(|update| (update.update, update.skipped)).collect();
+    // The numbers are those of the updates that were tried.
+    assert_eq!(told, [(1, false), (2, true), (2, true), (2, false), (3, true), (3, true), (3, true)]);
+    let rates: Vec<f64> = ran.updates().iter().map(|update| update.learning_rate).collect();
+    assert_eq!(rates[1..4], [rates[1]; 3], "an update that is tried again has its own rate");
+    assert_eq!(rates[4..], [rates[4]; 3]);
+    assert!(rates[0] < rates[1] && rates[1] < rates[4], "{rates:?}");
+    assert_eq!(ran.alerts().len(), 5);
+    assert!(ran.run.checkpoint(2).join("model.safetensors").exists(), "what was trained is kept");
+}
+
+#[test]
+fn a_window_without_targets_is_passed_over_and_is_no_sign_of_trouble() {
+    let settings = ["train.max_updates=50", "train.max_skipped=0", "schedule.warmup_updates=0"];
+    let ran = ran(&settings, &straight(4), &[GOOD, EMPTY, EMPTY, GOOD]);
+    assert_eq!((ran.ending.reason, ran.ending.done.updates), (Reason::DataEnded, 2));
+    assert_eq!(ran.updates().iter().map(|update| update.update).collect::<Vec<_>>(), [1, 2]);
+    assert!(ran.updates().iter().all(|update| !update.skipped));
+    assert_eq!(ran.alerts().len(), 2);
+    assert!(ran.alerts().iter().all(|alert| alert.contains("no target")), "{:?}", ran.alerts());
+}
+
+#[test]
+fn an_epoch_ends_with_a_validation_and_no_update_has_two() {
+    let places = [(0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0)];
+    let settings = |every: &'static str| ["train.epochs=2", every, "schedule.warmup_updates=0"];
+    let ends = ran(&settings("train.validate_every=0"), &places, &[GOOD; 6]);
+    assert_eq!(ends.validations(), [3, 6]);
+    let both = ran(&settings("train.validate_every=3"), &places, &[GOOD; 6]);
+    assert_eq!(both.validations(), [3, 6]);
+    let more = ran(&settings("train.validate_every=2"), &places, &[GOOD; 6]);
+    assert_eq!(more.validations(), [2, 3, 4, 6]);
+    // The last window of the first epoch makes no update: two have been made when it ends, and five in the end.
+    let skipped = ran(&settings("train.validate_every=0"), &places, &[GOOD, GOOD, BAD, GOOD, GOOD, GOOD]);
+    assert_eq!(skipped.validations(), [2, 5]);
+    // Counted in updates, a run has no epochs.
+    let settings = ["train.max_updates=6", "train.validate_every=0", "schedule.warmup_updates=0"];
+    assert_eq!(ran(&settings, &places, &[GOOD; 6]).validations(), [6]);
+}
+
+#[test]
+fn a_validation_tells_all_that_was_found() {
+    let settings = ["train.max_updates=1", "schedule.warmup_updates=0"];
+    let ran = ran(&settings, &straight(1), &[GOOD]);
+    let event = ran.events.iter().find(|event| matches!(event, Event::Validation(_)));
+    let Some(Event::Validation(told)) = event else { panic!("no validation") };
+    assert_eq!((told.loss, told.tokens), (SCORED.loss, SCORED.targets));
+    assert_eq!((told.accuracy, told.f1, told.f1_macro), (SCORED.accuracy, SCORED.f1, SCORED.f1_macro));
+}
