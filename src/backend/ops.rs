@@ -98,3 +98,46 @@ pub fn cross_entropy_sum(logits_nv: Tensor<2>, targets: &[i32], ignore: i32, dev
     let counts: Vec<f32> = targets.iter().map(|&target| if target == ignore { 0.0 } else { 1.0 }).collect();
     (nll_n1 * Tensor::from_data(TensorData::new(counts, [count, 1]), device)).sum()
 }
+
+/// The scalars of one AdamW update.
+#[derive(Debug, Clone, Copy)]
+pub struct AdamWScalars {
+    /// Updates of this parameter, this one included.
+    pub step: u64,
+    pub lr: f64,
+    pub betas: [f64; 2],
+    pub weight_decay: f64,
+    pub eps: f64,
+}
+
+/// The tensors of one AdamW update, all `[n]` and of one type.
+#[derive(Debug)]
+pub struct AdamWTensors<'a> {
+    pub param: &'a mut Tensor<1>,
+    pub grad: &'a Tensor<1>,
+    pub exp_avg: &'a mut Tensor<1>,
+    pub exp_avg_sq: &'a mut Tensor<1>,
+    pub max_exp_avg_sq: Option<&'a mut Tensor<1>>,
+}
+
+/// One kernel for the whole update, in place, where the device has one; false, and nothing done, where it has not.
+pub fn adamw_in_place(tensors: AdamWTensors<'_>, scalars: AdamWScalars) -> bool {
+    #[cfg(feature = "libtorch")]
+    return super::libtorch::optim::adamw(tensors, scalars);
+    #[cfg(not(feature = "libtorch"))]
+    {
+        let _ = (tensors, scalars);
+        false
+    }
+}
+
+/// The L2 norm over all tensors together by the device's own kernels; `None` where it has none.
+pub fn global_norm(tensors: &[&Tensor<1>]) -> Option<f64> {
+    #[cfg(feature = "libtorch")]
+    return super::libtorch::optim::global_norm(tensors);
+    #[cfg(not(feature = "libtorch"))]
+    {
+        let _ = tensors;
+        None
+    }
+}

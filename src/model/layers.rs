@@ -6,6 +6,7 @@ use burn::{
 };
 
 use super::init::Init;
+use crate::backend::ops;
 
 /// `x W^T + b` as one product of matrices, all axes but the last being rows. Left to itself, Burn makes a product for each
 /// row of the batch where their length suits it: that keeps a transposed copy of the weight for the backward pass, and
@@ -100,8 +101,7 @@ impl RmsNorm {
 
     /// `x / sqrt(mean(x^2) + eps) * weight` over the last axis.
     pub fn forward(&self, x_btd: Tensor<3>) -> Tensor<3> {
-        let mean_bt1 = x_btd.clone().square().mean_dim(2);
-        x_btd * mean_bt1.add_scalar(self.eps).sqrt().recip() * self.weight.val().unsqueeze::<3>()
+        ops::rms_norm(x_btd, self.weight.val(), self.eps)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use burn::{
     module::Module,
-    tensor::{Device, Int, Tensor, TensorData, activation},
+    tensor::{Device, Int, Tensor, TensorData},
 };
 
 use super::{
@@ -14,6 +14,7 @@ use super::{
     rotary::Rotary,
 };
 use crate::{
+    backend::ops::{self, AttentionMask},
     config::{Config, ModelConfig},
     data::batch::Batch,
 };
@@ -100,10 +101,10 @@ impl Llama {
         let shape = [batch.rows, batch.seq_len];
         let ids: Vec<i64> = batch.inputs.iter().map(|&id| i64::from(id)).collect();
         let ids_bt = Tensor::<2, Int>::from_data(TensorData::new(ids, shape), &self.tables.device);
-        let mask_bkgtt = self.tables.mask(batch);
+        let mask = self.tables.mask(batch);
         let mut x_btd = self.model.embed_tokens.forward(ids_bt);
         for layer in &self.model.layers {
-            x_btd = layer.forward(x_btd, &self.tables.rotary, mask_bkgtt.clone());
+            x_btd = layer.forward(x_btd, &self.tables.rotary, &mask);
         }
         let x_btd = self.model.norm.forward(x_btd);
         match &self.lm_head {
@@ -114,15 +115,16 @@ impl Llama {
 }
 
 impl Tables {
-    /// Causal, and over the padded keys where a row has any; broadcasts over heads.
-    fn mask(&self, batch: &Batch) -> Tensor<5> {
+    /// Causal, and over the padded keys where a row has any.
+    fn mask(&self, batch: &Batch) -> AttentionMask {
         let time = batch.seq_len;
         let causal = self.causal_tt.clone().slice([0..time, 0..time]).reshape([1, 1, 1, time, time]);
         if !batch.has_padding() {
-            return causal;
+            return AttentionMask { additive_bkgtt: causal, causal: true };
         }
         let padding_bt = mask::padding(&batch.lengths, time, &self.device);
-        causal + padding_bt.reshape([batch.rows, 1, 1, 1, time])
+        let padding = padding_bt.reshape([batch.rows, 1, 1, 1, time]);
+        AttentionMask { additive_bkgtt: causal + padding, causal: false }
     }
 }
 
@@ -164,9 +166,9 @@ impl Layer {
         }
     }
 
-    fn forward(&self, x_btd: Tensor<3>, rotary: &Rotary, mask_bkgtt: Tensor<5>) -> Tensor<3> {
+    fn forward(&self, x_btd: Tensor<3>, rotary: &Rotary, mask: &AttentionMask) -> Tensor<3> {
         let attended =
-            self.self_attn.forward(self.input_layernorm.forward(x_btd.clone()), rotary, mask_bkgtt);
+            self.self_attn.forward(self.input_layernorm.forward(x_btd.clone()), rotary, mask);
         let x_btd = x_btd + attended;
         let fed = self.mlp.forward(self.post_attention_layernorm.forward(x_btd.clone()));
         x_btd + fed
@@ -174,29 +176,22 @@ impl Layer {
 }
 
 impl Attention {
-    /// Grouped-query attention: `g` query heads share one key and value head, by broadcasting rather than copying.
-    fn forward(&self, x_btd: Tensor<3>, rotary: &Rotary, mask_bkgtt: Tensor<5>) -> Tensor<3> {
+    /// Grouped-query attention: several query heads share one key and value head.
+    fn forward(&self, x_btd: Tensor<3>, rotary: &Rotary, mask: &AttentionMask) -> Tensor<3> {
         let [rows, time, width] = x_btd.dims();
-        let (shared, group) = (self.shared, self.heads / self.shared);
         let head = width / self.heads;
         let q_bthe = self.q_proj.forward(x_btd.clone()).reshape([rows, time, self.heads, head]);
-        let k_btke = self.k_proj.forward(x_btd.clone()).reshape([rows, time, shared, head]);
-        let v_btke = self.v_proj.forward(x_btd).reshape([rows, time, shared, head]);
-        let q_bthe = rotary.apply(q_bthe).mul_scalar(1.0 / (head as f64).sqrt());
-        let k_btke = rotary.apply(k_btke);
-        let q_bkgte = q_bthe.reshape([rows, time, shared, group, head]).permute([0, 2, 3, 1, 4]);
-        let k_bkget = k_btke.permute([0, 2, 3, 1]).reshape([rows, shared, 1, head, time]);
-        let v_bkgte = v_btke.permute([0, 2, 1, 3]).reshape([rows, shared, 1, time, head]);
-        let scores_bkgtt = q_bkgte.matmul(k_bkget) + mask_bkgtt;
-        let mixed_bkgte = activation::softmax(scores_bkgtt, 4).matmul(v_bkgte);
-        self.o_proj.forward(mixed_bkgte.permute([0, 3, 1, 2, 4]).reshape([rows, time, width]))
+        let k_btke = self.k_proj.forward(x_btd.clone()).reshape([rows, time, self.shared, head]);
+        let v_btke = self.v_proj.forward(x_btd).reshape([rows, time, self.shared, head]);
+        let mixed_btd = ops::attention(rotary.apply(q_bthe), rotary.apply(k_btke), v_btke, mask);
+        self.o_proj.forward(mixed_btd)
     }
 }
 
 impl FeedForward {
     /// SwiGLU: `down(silu(gate(x)) * up(x))`.
     fn forward(&self, x_btd: Tensor<3>) -> Tensor<3> {
-        let gate = activation::silu(self.gate_proj.forward(x_btd.clone()));
-        self.down_proj.forward(gate * self.up_proj.forward(x_btd))
+        let gate_btf = self.gate_proj.forward(x_btd.clone());
+        self.down_proj.forward(ops::swiglu(gate_btf, self.up_proj.forward(x_btd)))
     }
 }

@@ -3,6 +3,8 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 
+use crate::backend::ops;
+
 /// Cached cosines and sines, `[t, e/2]` each.
 #[derive(Debug, Clone)]
 pub struct Rotary {
@@ -28,13 +30,6 @@ impl Rotary {
 
     /// Turns `[b, t, h, e]` by its positions.
     pub fn apply(&self, x_bthe: Tensor<4>) -> Tensor<4> {
-        let [_, time, _, width] = x_bthe.dims();
-        let half = width / 2;
-        let table = |table: &Tensor<2>| table.clone().narrow(0, 0, time).reshape([1, time, 1, half]);
-        let (cos, sin) = (table(&self.cos_te), table(&self.sin_te));
-        let first = x_bthe.clone().narrow(3, 0, half);
-        let second = x_bthe.narrow(3, half, half);
-        let turned = [first.clone() * cos.clone() - second.clone() * sin.clone(), second * cos + first * sin];
-        Tensor::cat(turned.to_vec(), 3)
+        ops::rotary(x_bthe, &self.cos_te, &self.sin_te)
     }
 }

@@ -13,7 +13,11 @@
 use burn::tensor::{DType, Tensor};
 
 use super::{Entry, Figure, Optimizer, OptimizerState, StateError, Step, state::Taker};
-use crate::{config::AdamWConfig, protocol::state::figures::ROWS_NEVER_TOUCHED};
+use crate::{
+    backend::ops::{self, AdamWScalars, AdamWTensors},
+    config::AdamWConfig,
+    protocol::state::figures::ROWS_NEVER_TOUCHED,
+};
 
 /// The rule.
 #[derive(Debug, Clone)]
@@ -101,6 +105,19 @@ impl Optimizer for AdamW {
             max_exp_avg_sq: self.amsgrad.then(|| grad.zeros_like()),
         });
         let count = state.step + 1;
+        let weight_decay = step.weight_decay(self.weight_decay);
+        let (mut param, mut state) = (param, state);
+        let scalars = AdamWScalars { step: count, lr: step.lr, betas: self.betas, weight_decay, eps: self.eps };
+        let tensors = AdamWTensors {
+            param: &mut param,
+            grad: &grad,
+            exp_avg: &mut state.exp_avg,
+            exp_avg_sq: &mut state.exp_avg_sq,
+            max_exp_avg_sq: state.max_exp_avg_sq.as_mut(),
+        };
+        if !self.rounds_each_operation && ops::adamw_in_place(tensors, scalars) {
+            return (param, AdamWState { step: count, ..state });
+        }
         let correction = |beta: f64| 1.0 - beta.powf(count as f64);
         let open = |tensor: Tensor<1>| tensor.cast(DType::F32);
         let close = |tensor: &Tensor<1>| tensor.clone().cast(dtype);
@@ -109,7 +126,7 @@ impl Optimizer for AdamW {
         };
 
         let grad = open(grad);
-        let decayed = round(decay(open(param), step.lr * step.weight_decay(self.weight_decay)));
+        let decayed = round(decay(open(param), step.lr * weight_decay));
         let exp_avg = round(average(open(state.exp_avg), grad.clone(), beta1));
         let old = round(open(state.exp_avg_sq).mul_scalar(beta2));
         let exp_avg_sq = round(old + grad.square().mul_scalar(1.0 - beta2));

@@ -3,6 +3,7 @@
 use burn::tensor::{DType, Tensor, Transaction};
 
 use super::Gradients;
+use crate::backend::ops;
 
 /// Elements in one partial sum of squares. Fixed, so that the norm repeats bit for bit whatever the device does with
 /// large sums.
@@ -11,6 +12,10 @@ const CHUNK: usize = 1 << 16;
 /// The L2 norm over all gradients together, read to the host once. Not finite when a gradient is not, or when a
 /// square overflows f32, as in PyTorch: such an update is to be skipped.
 pub fn global_norm(gradients: &Gradients) -> f64 {
+    let all: Vec<&Tensor<1>> = gradients.iter().map(|(_, gradient)| gradient).collect();
+    if let Some(norm) = ops::global_norm(&all) {
+        return norm;
+    }
     let parts: Vec<Tensor<1>> =
         gradients.iter().flat_map(|(_, gradient)| sums_of_squares(gradient)).collect();
     if parts.is_empty() {

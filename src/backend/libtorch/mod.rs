@@ -5,4 +5,5 @@
 
 mod node;
 pub(super) mod ops;
+pub(super) mod optim;
 pub mod shim;

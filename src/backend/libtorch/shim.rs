@@ -10,6 +10,8 @@ use tch::Tensor;
 use thiserror::Error;
 use torch_sys::C_tensor;
 
+use crate::backend::ops::AdamWScalars;
+
 /// libtorch has thrown.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ShimError {
@@ -30,17 +32,6 @@ pub struct AllocatorMemory {
     /// Allocations that succeeded only after the cache was emptied.
     pub retries: u64,
     pub failures: u64,
-}
-
-/// The scalars of AdamW.
-#[derive(Debug, Clone, Copy)]
-pub struct AdamWScalars {
-    /// Updates including this one.
-    pub step: f64,
-    pub lr: f64,
-    pub betas: [f64; 2],
-    pub weight_decay: f64,
-    pub eps: f64,
 }
 
 unsafe extern "C" {
@@ -124,7 +115,7 @@ pub fn fused_adamw(
             pointer(exp_avg),
             pointer(exp_avg_sq),
             largest,
-            step,
+            step as f64,
             lr,
             beta1,
             beta2,

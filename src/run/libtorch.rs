@@ -1,0 +1,165 @@
+//! The program that links libtorch: where it is, what it says about itself, and which device a run gets.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use thiserror::Error;
+
+use crate::{
+    config::DeviceName,
+    protocol::{Probe, SCHEMA},
+};
+
+/// Its file name.
+pub const PROGRAM: &str = "tui-train-libtorch";
+/// Its path, when it is somewhere else.
+pub const VARIABLE: &str = "TUI_TRAIN_LIBTORCH";
+/// The command that makes it.
+pub const BUILD: &str = "LIBTORCH_USE_PYTORCH=1 cargo build --release --features libtorch --bin tui-train-libtorch";
+/// Longest that it may take to load libtorch and to answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(10);
+
+/// Why libtorch cannot train here, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LibtorchError {
+    #[error("libtorch cannot train here: there is no {PROGRAM} beside this program or on PATH; build it with `{BUILD}`")]
+    NotFound,
+    #[error("{VARIABLE} = {0} is no file: give the path of {PROGRAM}")]
+    NotThere(String),
+    #[error("{program} cannot find its libraries ({said}): libtorch has moved since it was built; build it again with `{BUILD}`")]
+    Libraries { program: String, said: String },
+    #[error("{program} does not work: {said}; build it again with `{BUILD}`")]
+    Broken { program: String, said: String },
+    #[error("{program} did not answer within {} s: libtorch hangs while it is loaded", PATIENCE.as_secs())]
+    Silent { program: String },
+    #[error("{program} speaks version {theirs} of the record and this program version {ours}: build both from one source")]
+    OtherSchema { program: String, theirs: u32, ours: u32 },
+    #[error("{program} was built against a libtorch without CUDA: build it again against one with CUDA, or use libtorch-cpu")]
+    NoCudaBuild { program: String },
+    #[error("libtorch sees no CUDA device here: {0}")]
+    NoCuda(String),
+    #[error("train.device = libtorch-cuda:{index} is not there: libtorch sees {seen} CUDA device{}, counted from 0{masked}", if *.seen == 1 { "" } else { "s" })]
+    NoSuchDevice { index: usize, seen: usize, masked: String },
+}
+
+/// Where a run trains.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// The program that becomes the worker.
+    pub program: PathBuf,
+    /// Never `auto`.
+    pub device: DeviceName,
+}
+
+/// The program and the device for a configured name. `auto` takes CUDA before libtorch on the processor, and that before
+/// flex.
+///
+/// # Errors
+/// A libtorch device is asked for by name and cannot train.
+pub fn choose(device: DeviceName) -> Result<Chosen, LibtorchError> {
+    let this = || std::env::current_exe().unwrap_or_else(|_| PathBuf::from("tui-train"));
+    let flex = || Chosen { program: this(), device: DeviceName::Flex };
+    match device {
+        DeviceName::Flex => Ok(flex()),
+        DeviceName::Auto => Ok(best().unwrap_or_else(|_| flex())),
+        named => {
+            let (program, probe) = probe()?;
+            if let DeviceName::LibtorchCuda(index) = named {
+                cuda(&program, &probe, index)?;
+            }
+            Ok(Chosen { program, device: named })
+        }
+    }
+}
+
+fn best() -> Result<Chosen, LibtorchError> {
+    let (program, probe) = probe()?;
+    let device = if probe.cuda_devices > 0 { DeviceName::LibtorchCuda(0) } else { DeviceName::LibtorchCpu };
+    Ok(Chosen { program, device })
+}
+
+/// Whether that CUDA device is there; if not, which of the reasons it is.
+fn cuda(program: &Path, probe: &Probe, index: usize) -> Result<(), LibtorchError> {
+    let mask = std::env::var("CUDA_VISIBLE_DEVICES").ok();
+    if !probe.cuda_build {
+        return Err(LibtorchError::NoCudaBuild { program: program.display().to_string() });
+    }
+    if probe.cuda_devices == 0 {
+        let why = match mask {
+            Some(mask) => format!("CUDA_VISIBLE_DEVICES = \"{mask}\" masks them all, or there is no NVIDIA driver"),
+            None => "there is no NVIDIA driver, or it is too old for this libtorch (`nvidia-smi` says which)".to_owned(),
+        };
+        return Err(LibtorchError::NoCuda(why));
+    }
+    if index >= probe.cuda_devices {
+        let masked = mask.map_or_else(String::new, |mask| format!("; CUDA_VISIBLE_DEVICES = \"{mask}\" masks the others"));
+        return Err(LibtorchError::NoSuchDevice { index, seen: probe.cuda_devices, masked });
+    }
+    Ok(())
+}
+
+/// Finds the program and asks it what it is.
+///
+/// # Errors
+/// It is not there, does not start, or is of another version.
+pub fn probe() -> Result<(PathBuf, Probe), LibtorchError> {
+    let program = find(std::env::var_os(VARIABLE))?;
+    let name = program.display().to_string();
+    let (code, stdout, stderr) = ask(&program)?;
+    let said = stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message").trim().to_owned();
+    if stderr.contains("error while loading shared libraries") {
+        return Err(LibtorchError::Libraries { program: name, said });
+    }
+    // Only the last line is the answer: libraries may have spoken before.
+    let answer = stdout.lines().last().unwrap_or_default();
+    match serde_json::from_str::<Probe>(answer) {
+        Ok(probe) if probe.schema == SCHEMA => Ok((program, probe)),
+        Ok(probe) => Err(LibtorchError::OtherSchema { program: name, theirs: probe.schema, ours: SCHEMA }),
+        Err(_) => Err(LibtorchError::Broken { program: name, said: format!("{said} ({code})") }),
+    }
+}
+
+/// Named by the variable, beside this program, or on PATH.
+fn find(named: Option<OsString>) -> Result<PathBuf, LibtorchError> {
+    if let Some(path) = named.filter(|path| !path.is_empty()).map(PathBuf::from) {
+        let there = path.is_file();
+        return if there { Ok(path) } else { Err(LibtorchError::NotThere(path.display().to_string())) };
+    }
+    let beside = std::env::current_exe().ok().and_then(|this| Some(this.parent()?.to_owned()));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders = beside.into_iter().chain(std::env::split_paths(&path));
+    folders.find_map(|folder| Some(folder.join(PROGRAM)).filter(|file| file.is_file())).ok_or(LibtorchError::NotFound)
+}
+
+/// Exit status in words, standard output and standard error of `PROGRAM probe`.
+fn ask(program: &Path) -> Result<(String, String, String), LibtorchError> {
+    let broken =
+        |said: String| LibtorchError::Broken { program: program.display().to_string(), said };
+    let mut child = Command::new(program)
+        .arg("probe")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| broken(error.to_string()))?;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match child.try_wait() {
+            Ok(Some(_)) => break,
+            Ok(None) if Instant::now() < until => std::thread::sleep(POLL),
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(LibtorchError::Silent { program: program.display().to_string() });
+            }
+        }
+    }
+    let output = child.wait_with_output().map_err(|error| broken(error.to_string()))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok((output.status.to_string(), text(&output.stdout), text(&output.stderr)))
+}
