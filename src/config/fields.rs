@@ -95,6 +95,11 @@ const fn at_least(min: i64) -> Kind {
     Kind::Integer { min, max: i64::MAX }
 }
 
+/// A size: as large as anybody needs, and small enough to be multiplied.
+const fn size(min: i64, max: i64) -> Kind {
+    Kind::Integer { min, max }
+}
+
 const RATE: Kind = Kind::Float { min: 0.0, max: 1000.0 };
 const BELOW_ONE: Kind = Kind::Float { min: 0.0, max: 0.999_999_999 };
 const POSITIVE: Kind = Kind::Float { min: 0.0, max: f64::MAX };
@@ -109,14 +114,14 @@ pub const FIELDS: &[Field] = &[
         "",
         "architecture; gpt2 is for planning alone",
     ),
-    field("model.vocab_size", at_least(2), "256", "tokens", "rows of the embedding"),
-    field("model.hidden_size", at_least(1), "64", "", "width of the residual stream"),
-    field("model.intermediate_size", at_least(1), "192", "", "width of the feed-forward layer"),
-    field("model.num_hidden_layers", at_least(1), "2", "layers", "decoder layers"),
-    field("model.num_attention_heads", at_least(1), "4", "heads", "query heads"),
+    field("model.vocab_size", size(2, 1 << 24), "256", "tokens", "rows of the embedding"),
+    field("model.hidden_size", size(1, 1 << 17), "64", "", "width of the residual stream"),
+    field("model.intermediate_size", size(1, 1 << 20), "192", "", "width of the feed-forward layer"),
+    field("model.num_hidden_layers", size(1, 1024), "2", "layers", "decoder layers"),
+    field("model.num_attention_heads", size(1, 4096), "4", "heads", "query heads"),
     field(
         "model.num_key_value_heads",
-        at_least(1),
+        size(1, 4096),
         "2",
         "heads",
         "key and value heads; fewer than query heads share them",
@@ -136,11 +141,11 @@ pub const FIELDS: &[Field] = &[
         "base of the rotary frequencies",
     ),
     field("model.rms_norm_eps", POSITIVE, "1e-5", "", "added to the mean square before the root"),
-    field("model.max_position_embeddings", at_least(1), "512", "tokens", "the longest sequence"),
+    field("model.max_position_embeddings", size(1, 1 << 20), "512", "tokens", "the longest sequence"),
     field("model.dropout", BELOW_ONE, "0.1", "", "share dropped after the embedding and each sublayer"),
     field("model.attention_dropout", BELOW_ONE, "0.1", "", "share of attention dropped"),
     field("model.seq_classif_dropout", BELOW_ONE, "0.2", "", "share dropped before the classifier"),
-    field("model.num_labels", at_least(2), "2", "classes", "classes to tell apart"),
+    field("model.num_labels", size(2, 1 << 16), "2", "classes", "classes to tell apart"),
     field(
         "model.weights",
         Kind::Text,
@@ -172,7 +177,7 @@ pub const FIELDS: &[Field] = &[
         "share of the text held out",
     ),
     field("data.shuffle", Kind::Bool, "true", "", "a new seeded order of the sequences each epoch"),
-    field("train.micro_batch", at_least(1), "8", "sequences", "one forward and backward pass"),
+    field("train.micro_batch", size(1, 1 << 16), "8", "sequences", "one forward and backward pass"),
     field(
         "train.accumulate",
         Kind::Integer { min: 1, max: 4096 },
@@ -180,7 +185,7 @@ pub const FIELDS: &[Field] = &[
         "micro-batches",
         "passes that make one update",
     ),
-    field("train.seq_len", at_least(2), "64", "tokens", "target tokens in a sequence"),
+    field("train.seq_len", size(2, 1 << 20), "64", "tokens", "tokens in a sequence"),
     field("train.max_updates", at_least(1), "", "updates", "length of the run in optimizer updates"),
     field("train.epochs", at_least(1), "", "epochs", "length of the run in passes over the text"),
     field("train.seed", at_least(0), "1", "", "initial weights and data order"),
@@ -229,7 +234,13 @@ pub const FIELDS: &[Field] = &[
         "elements",
         "smaller tensors keep f32 state",
     ),
-    field("optimizer.adamw8bit.blocksize", at_least(1), "256", "elements", "elements that share one scale"),
+    field(
+        "optimizer.adamw8bit.blocksize",
+        size(1, 1 << 16),
+        "256",
+        "elements",
+        "elements that share one scale",
+    ),
     field(
         "optimizer.adamw8bit.quantize_embeddings",
         Kind::Bool,

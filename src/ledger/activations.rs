@@ -20,7 +20,9 @@ pub fn estimate(config: &Config) -> u64 {
         Arch::DistilBert => distilbert(&sizes, model),
         Arch::Gpt2 => gpt2(&sizes),
     };
-    F32 * (train.micro_batch * train.seq_len) as u64 * each as u64
+    // The largest sizes that may be set are more than a u64 of bytes.
+    let bytes = u128::from(F32) * (train.micro_batch * train.seq_len) as u128 * each as u128;
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 /// Numbers a token.

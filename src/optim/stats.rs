@@ -82,13 +82,9 @@ fn of_values(values: &[f32]) -> TensorStats {
     for value in values.iter().map(|&value| f64::from(value)) {
         sum += value;
         squares += value * value;
-        // Not `f64::min`, which passes over NaN.
-        if value < min || value.is_nan() {
-            min = value;
-        }
-        if value > max || value.is_nan() {
-            max = value;
-        }
+        // NaN is passed over, as in a checkpoint's statistics: it is counted.
+        min = min.min(value);
+        max = max.max(value);
     }
     let count = values.len().max(1) as f64;
     TensorStats {

@@ -30,7 +30,7 @@ fn an_unknown_key_names_the_nearest() {
 #[test]
 fn a_wrong_type_and_a_value_out_of_range_say_what_is_expected() {
     refused(&["train.accumulate=many"], &["train.accumulate", "many", "whole number from 1 to 4096"]);
-    refused(&["train.micro_batch=0"], &["train.micro_batch", "0", "at least 1"]);
+    refused(&["train.micro_batch=0"], &["train.micro_batch", "0", "from 1 to 65536"]);
     refused(&["data.validation_fraction=0.9"], &["data.validation_fraction", "0.9", "from 0 to 0.5"]);
     refused(&["optimizer.name=adamm"], &["optimizer.name", "adamm", "adamw, adafactor, adamw8bit"]);
     for optimizer in ["adamw", "adamw8bit", "lion"] {
