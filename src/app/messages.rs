@@ -177,7 +177,8 @@ impl State {
         }
     }
 
-    pub(super) fn opened(&mut self, detail: Box<StateDetail>) {
+    pub(super) fn opened(&mut self, mut detail: Box<StateDetail>) {
+        self.tensors.complete(&mut detail.tensor);
         if let Some(opened) = &mut self.tensors.opened
             && opened.tensor == detail.tensor.name
         {

@@ -153,14 +153,25 @@ impl Tensors {
                 if !report.shared.is_empty() {
                     old.shared = report.shared;
                 }
-                for tensor in report.tensors {
+                for mut tensor in report.tensors {
                     match old.tensors.iter_mut().find(|known| known.name == tensor.name) {
-                        Some(known) => *known = tensor,
+                        Some(known) => {
+                            keep_measured(known, &mut tensor);
+                            *known = tensor;
+                        }
                         None => old.tensors.push(tensor),
                     }
                 }
             }
             old => *old = Some(report),
+        }
+    }
+
+    /// Adds to a parameter what is known of its last measured update and what it does not say itself.
+    pub fn complete(&self, tensor: &mut TensorState) {
+        let mut all = self.report.iter().flat_map(|report| &report.tensors);
+        if let Some(known) = all.find(|known| known.name == tensor.name) {
+            keep_measured(known, tensor);
         }
     }
 
@@ -244,6 +255,14 @@ impl Tensors {
         self.sort = all[if forward { at + 1 } else { at + all.len() - 1 } % all.len()];
         // Numbers are wanted largest first, words from A.
         self.reverse = !matches!(self.sort, Column::Name | Column::State | Column::Shape | Column::Dtype);
+    }
+}
+
+/// A checkpoint does not tell what was measured of an update: what the log told of it stays.
+fn keep_measured(known: &TensorState, tensor: &mut TensorState) {
+    tensor.update_ratio = tensor.update_ratio.or(known.update_ratio);
+    for (name, value) in &known.figures {
+        tensor.figures.entry(name.clone()).or_insert(*value);
     }
 }
 
@@ -411,6 +430,25 @@ mod tests {
         table.merge(some, "live");
         let report = table.report.as_ref().unwrap();
         assert_eq!((report.bytes(), report.shared.len(), report.update), (all, 2, 60));
+    }
+
+    #[test]
+    fn what_was_measured_of_an_update_outlives_the_reading_of_a_checkpoint() {
+        let mut table = table("adafactor");
+        let mut stored = recorded::state_report("adafactor", 50);
+        for tensor in &mut stored.tensors {
+            (tensor.update_ratio, tensor.figures) =
+                (None, [(figures::ROWS_NEVER_TOUCHED.into(), 3.0)].into());
+        }
+        let mut opened = stored.tensors[0].clone();
+        table.merge(stored, "last checkpoint");
+        let told = &recorded::state_report("adafactor", 50).tensors[0];
+        let kept = &table.report.as_ref().unwrap().tensors[0];
+        assert_eq!(kept.update_ratio, told.update_ratio);
+        assert_eq!(kept.figures[figures::FACTORIZATION_ERROR], told.figures[figures::FACTORIZATION_ERROR]);
+        assert_eq!(kept.figures[figures::ROWS_NEVER_TOUCHED], 3.0, "what the checkpoint says itself");
+        table.complete(&mut opened);
+        assert_eq!(&opened, kept);
     }
 
     #[test]

@@ -66,3 +66,22 @@ fn what_cannot_be_checked_is_refused_in_one_sentence() {
         assert_eq!(message.trim_end().lines().count(), 1, "one sentence: {message}");
     }
 }
+
+#[test]
+fn a_classification_is_checked_without_its_dropout() {
+    let sandbox = Sandbox::new();
+    let arguments = [
+        "check",
+        "accumulation",
+        "--json",
+        "--set",
+        "model.preset=distilbert-nano",
+        "--set",
+        "train.micro_batch=2",
+        "--set",
+        "train.accumulate=2",
+    ];
+    let found = sandbox.json(&arguments);
+    assert_eq!((&found["holds"], &found["rows"], &found["targets"]), (&true.into(), &4.into(), &4.into()));
+    assert!(found["notes"][0].as_str().unwrap().contains("dropout"), "{found}");
+}

@@ -91,6 +91,41 @@ fn a_model_without_its_head_gets_a_new_one_and_the_run_says_so() {
 }
 
 #[test]
+fn a_classifier_starts_from_an_encoder_and_from_another_classifier() {
+    let sandbox = Sandbox::new();
+    let bert = "model.preset=distilbert-nano";
+    sandbox.train("bert", &[&STILL[..2], &[bert, "schedule.warmup_updates=0"]].concat());
+    let output = sandbox.run(&["export", "bert", "--format", "safetensors", "-o", "bert"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let config = std::fs::read_to_string(sandbox.path("bert/config.json")).unwrap();
+    let config: Value = serde_json::from_str(&config).unwrap();
+    assert_eq!(config["architectures"], json!(["DistilBertForSequenceClassification"]));
+    assert_eq!(config["id2label"], json!({"0": "does not fit", "1": "fits"}), "the classes of the data");
+    let whole = tensors(sandbox.path("bert/model.safetensors"));
+    let base = whole.iter().filter_map(|(name, tensor)| {
+        name.strip_prefix("distilbert.").map(|name| (name.to_owned(), tensor.clone()))
+    });
+    write(&sandbox.path("base.safetensors"), &base.collect());
+
+    // Another seed makes other weights, but for what the files hold.
+    let seed = "train.seed=2";
+    let kept = |name: &str, weights: &str| {
+        let events = sandbox.train(name, &[&STILL[..], &[bert, seed, weights]].concat());
+        let run = sandbox.runs().into_iter().find(|run| run.to_str().unwrap().ends_with(name)).unwrap();
+        (events[0]["notes"].clone(), tensors(run.join("checkpoints/00000001/model.safetensors")))
+    };
+    let (notes, same) = kept("again", "model.weights=bert");
+    assert_eq!((notes, same), (json!([]), whole.clone()));
+    let (notes, other) = kept("headless", "model.weights=base.safetensors");
+    let note = notes[0].as_str().unwrap();
+    let new = ["pre_classifier.weight", "pre_classifier.bias", "classifier.weight", "classifier.bias"];
+    assert!(new.iter().all(|name| note.contains(name)), "{note}");
+    let encoder = "distilbert.transformer.layer.0.ffn.lin1.weight";
+    assert_eq!(other[encoder], whole[encoder]);
+    assert_ne!(other["classifier.weight"], whole["classifier.weight"]);
+}
+
+#[test]
 fn weights_that_are_not_the_models_are_refused_before_there_is_a_run() {
     let sandbox = Sandbox::new();
     let refused = |settings: &[&str], words: &[&str]| refused_in(&sandbox, settings, words);

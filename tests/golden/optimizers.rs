@@ -109,7 +109,7 @@ fn compare_state(at: &str, subject: &Subject, parameter: &str, expected: &Value)
                 wrong.extend(compare(&at, &values(ours), &[number(value)], relative));
             }
             (StateValue::Host { .. } | StateValue::Codes(_), _) => {
-                wrong.push(format!("{at}: is not on a device"))
+                wrong.push(format!("{at}: is not on a device"));
             }
             (StateValue::Number(ours), _) => wrong.extend(compare(&at, &[*ours], &[number(value)], relative)),
         }

@@ -3,9 +3,10 @@
 //!
 //! ```text
 //! safetensors      the header of a safetensors file
-//! pickle, torch    the archive of torch.save, without running anything
+//! torch            the archive of torch.save
+//! pickle, objects  its pickle, without running anything
 //! element          where a tensor stands in its file, and its numbers as f32
-//! plan             which tensor of the files is which parameter of the model
+//! plan, names      which tensor of the files is which parameter of the model
 //! ```
 //!
 //! [`plan()`] reads headers alone, so that whatever is wrong is known before there is a run; [`Plan::read`] then reads
@@ -13,6 +14,8 @@
 
 mod element;
 mod error;
+mod names;
+mod objects;
 mod pickle;
 mod plan;
 mod safetensors;

@@ -5,55 +5,10 @@
 
 use std::collections::HashMap;
 
-use super::element::Element;
+use super::objects::{Global, Id, Node, Storage, View};
 
 /// Most values in one pickle; weights have some tens for each tensor.
 const MOST_NODES: usize = 4_000_000;
-
-/// Number of a value among all that the pickle made.
-pub(super) type Id = usize;
-
-/// A value, as far as weights need to know it.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Node {
-    /// Nothing, a fraction, bytes, a list, a set: no part of weights.
-    Other,
-    /// Also true and false.
-    Int(i64),
-    Text(String),
-    Tuple(Vec<Id>),
-    Dict(Vec<(Id, Id)>),
-    Global(Global),
-    Storage(Storage),
-    Tensor(View),
-}
-
-/// The names that may be called.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Global {
-    OrderedDict,
-    RebuildTensor,
-    RebuildParameter,
-    Storage(Element),
-}
-
-/// Elements in a file of their own.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Storage {
-    /// Name of the file below `data/`.
-    pub(super) key: String,
-    pub(super) element: Element,
-    pub(super) elements: usize,
-}
-
-/// A tensor: a view of a storage that lies within it.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct View {
-    pub(super) storage: Storage,
-    pub(super) offset: usize,
-    pub(super) shape: Vec<usize>,
-    pub(super) strides: Vec<usize>,
-}
 
 /// Why a pickle is not loaded.
 #[derive(Debug, PartialEq, Eq)]
@@ -353,16 +308,8 @@ impl<'a> Machine<'a> {
     }
 
     fn global(&mut self, module: &str, name: &str) -> Result<(), Refusal> {
-        let global = match (module, name) {
-            ("collections", "OrderedDict") => Global::OrderedDict,
-            ("torch._utils", "_rebuild_tensor_v2") => Global::RebuildTensor,
-            ("torch._utils", "_rebuild_parameter") => Global::RebuildParameter,
-            ("torch", name) => match storage_class(name) {
-                Some(element) => Global::Storage(element),
-                None => return Err(Refusal::Program(format!("torch.{name}"))),
-            },
-            _ => return Err(Refusal::Program(format!("{module}.{name}"))),
-        };
+        let global =
+            Global::named(module, name).ok_or_else(|| Refusal::Program(format!("{module}.{name}")))?;
         self.push(Node::Global(global))
     }
 
@@ -413,24 +360,7 @@ impl<'a> Machine<'a> {
         let Node::Storage(storage) = self.node(storage)? else { return Err(wrong()) };
         let offset = self.size(offset)?;
         let (shape, strides) = (self.sizes(shape)?, self.sizes(strides)?);
-        if shape.len() != strides.len() {
-            return Err(wrong());
-        }
-        let count = shape.iter().try_fold(1_usize, |count, length| count.checked_mul(*length));
-        let last = shape.iter().zip(&strides).try_fold(offset, |last, (length, stride)| {
-            last.checked_add(length.saturating_sub(1).checked_mul(*stride)?)
-        });
-        match (count, last) {
-            (Some(0), _) => {}
-            (Some(_), Some(last)) if last < storage.elements => {}
-            _ => {
-                return Err(damaged(format!(
-                    "describes a tensor that reaches beyond the {} elements of its storage",
-                    storage.elements
-                )));
-            }
-        }
-        Ok(View { storage: storage.clone(), offset, shape, strides })
+        View::within(storage, offset, shape, strides).map_err(Refusal::Damaged)
     }
 
     fn sizes(&self, id: Id) -> Result<Vec<usize>, Refusal> {
@@ -449,25 +379,10 @@ impl<'a> Machine<'a> {
     }
 }
 
-fn storage_class(name: &str) -> Option<Element> {
-    Some(match name {
-        "FloatStorage" => Element::F32,
-        "DoubleStorage" => Element::F64,
-        "HalfStorage" => Element::F16,
-        "BFloat16Storage" => Element::Bf16,
-        "LongStorage" => Element::Other("I64", 8),
-        "IntStorage" => Element::Other("I32", 4),
-        "ShortStorage" => Element::Other("I16", 2),
-        "CharStorage" => Element::Other("I8", 1),
-        "ByteStorage" => Element::Other("U8", 1),
-        "BoolStorage" => Element::Other("BOOL", 1),
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::weights::element::Element;
 
     /// `_rebuild_tensor_v2(storage of `elements` f32, offset, (2, 2), strides)` in protocol 2.
     fn tensor(elements: u8, offset: u8, strides: [u8; 2]) -> Vec<u8> {

@@ -1,10 +1,7 @@
 //! Which tensor of the files is which parameter of the model.
-//!
-//! Training scripts wrap models, and wrappers prepend to names; a base model's checkpoint lacks the part of the names
-//! that the whole model prepends. Of the ways to read the names, the one counts by which most are the model's.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs::File,
     path::{Path, PathBuf},
 };
@@ -13,18 +10,13 @@ use super::{
     Source, WeightsError,
     element::{Element, Located},
     error::{first_few, quoted},
+    names::{self, HEAD, is_needless, may_be_new},
 };
 use crate::{
-    config::{Arch, ModelConfig, Task},
+    config::{Arch, ModelConfig},
     ledger::{self, ParameterShape},
     run::text,
 };
-
-/// Parts of names that wrappers add: `torch.compile`, and data-parallel modules.
-const WRAPPERS: [&str; 2] = ["_orig_mod", "module"];
-/// A field that holds the whole model adds its own name to all.
-const FIELD: &str = "model.";
-const HEAD: &str = "lm_head.weight";
 
 /// What each parameter of a model is read from.
 #[derive(Debug)]
@@ -90,33 +82,8 @@ impl Source {
 
     /// The tensors under the names that fit the model best.
     fn named(&self, arch: Arch, parameters: &[ParameterShape]) -> Result<Named, WeightsError> {
-        let known: BTreeSet<&str> = parameters.iter().map(|parameter| parameter.name.as_str()).collect();
-        let mut bare: Vec<String> = self.names().map(without_wrappers).collect();
-        let mut best: Option<(usize, bool, Vec<String>)> = None;
-        loop {
-            for base in [false, true] {
-                let names: Vec<String> = bare
-                    .iter()
-                    .map(|name| match base && !known.contains(name.as_str()) && !is_needless(name, arch) {
-                        true => format!("{}{name}", base_prefix(arch)),
-                        false => name.clone(),
-                    })
-                    .collect();
-                let fitting = names.iter().filter(|name| known.contains(name.as_str())).count();
-                if best.as_ref().is_none_or(|(most, ..)| fitting > *most) {
-                    best = Some((fitting, base, names));
-                }
-            }
-            // Names that all begin alike may do so because of a field that holds the model.
-            let within: Option<Vec<String>> =
-                bare.iter().map(|name| name.strip_prefix(FIELD).map(str::to_owned)).collect();
-            match within {
-                Some(within) if !within.is_empty() => bare = within,
-                _ => break,
-            }
-        }
         let (path, count) = (self.path.clone(), self.tensors.len());
-        let Some((1.., base, names)) = best else {
+        let Some((base, names)) = names::fitting(self.names(), arch, parameters) else {
             let names = match count {
                 0 => "no tensor at all".to_owned(),
                 _ => first_few(self.tensors.keys().map(String::as_str)),
@@ -209,7 +176,7 @@ impl Plan {
             notes.push(format!(
                 "newly initialised, as model.weights has no such head: {}; train before you rely on what the model \
                  predicts",
-                list(&self.new)
+                self.new.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")
             ));
         }
         if !self.dropped.is_empty() {
@@ -278,40 +245,6 @@ fn shape_hint(name: &str, found: &[usize], expected: &[usize]) -> String {
         _ => return "model.hidden_size and its like differ".to_owned(),
     };
     format!("set model.{key} = {rows}")
-}
-
-/// The name without what wrappers add to it, wherever they stand.
-fn without_wrappers(name: &str) -> String {
-    name.split('.').filter(|part| !WRAPPERS.contains(part)).collect::<Vec<_>>().join(".")
-}
-
-/// What the whole model prepends to the names of the model below the head.
-const fn base_prefix(arch: Arch) -> &'static str {
-    match arch {
-        Arch::Llama => "model.",
-        Arch::DistilBert => "distilbert.",
-        Arch::Gpt2 => "transformer.",
-    }
-}
-
-/// Whether a model is whole without this tensor: tables that are made anew, and heads of other tasks.
-fn is_needless(name: &str, arch: Arch) -> bool {
-    let ends = |end: &str| name.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-    let begins = |start: &str| name.strip_prefix(start).is_some_and(|rest| rest.starts_with('.'));
-    ends("rotary_emb.inv_freq")
-        || ends("position_ids")
-        || (arch.task() == Task::Classification && begins("lm_head"))
-        || (arch == Arch::DistilBert
-            && ["vocab_transform", "vocab_layer_norm", "vocab_projector"].into_iter().any(begins))
-}
-
-/// Whether a parameter belongs to a head that the checkpoint may lack.
-fn may_be_new(name: &str, arch: Arch, base: bool) -> bool {
-    match arch {
-        Arch::DistilBert => name.starts_with("classifier.") || name.starts_with("pre_classifier."),
-        Arch::Llama => base && name == HEAD,
-        Arch::Gpt2 => false,
-    }
 }
 
 #[cfg(test)]

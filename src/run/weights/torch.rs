@@ -8,7 +8,8 @@ use super::{
     WeightsError,
     element::{Located, row_major},
     error::quoted,
-    pickle::{Id, Node, Pickle, Refusal, Storage, View},
+    objects::{Id, Node, Storage, View},
+    pickle::{Pickle, Refusal},
 };
 use crate::run::text;
 
@@ -253,5 +254,117 @@ impl<'a> Archive<'a> {
             ));
         }
         Ok(start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use zip::{ZipWriter, write::SimpleFileOptions};
+
+    use super::*;
+
+    /// A tensor of two f32, whose storage is called 7.
+    const TENSOR: &[u8] =
+        b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x007\
+        X\x03\0\0\0cpuK\x02tQK\0K\x02\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtR";
+    const NUMBER: &[u8] = b"K\x03";
+
+    fn dictionary(entries: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut bytes = b"}(".to_vec();
+        for (key, value) in entries {
+            bytes.extend([b'X', key.len() as u8, 0, 0, 0]);
+            bytes.extend(key.as_bytes());
+            bytes.extend_from_slice(value);
+        }
+        bytes.push(b'u');
+        bytes
+    }
+
+    /// An archive of that pickle, and of these files beside it.
+    fn archive(value: &[u8], files: &[(&str, &[u8])]) -> Vec<u8> {
+        let pickle = [b"\x80\x02", value, b"."].concat();
+        let mut zip = ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        for (name, content) in [("data.pkl", &pickle[..])].iter().chain(files) {
+            let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+            zip.start_file(format!("weights/{name}"), stored).unwrap();
+            zip.write_all(content).unwrap();
+        }
+        zip.finish().unwrap().into_inner()
+    }
+
+    fn opened(bytes: &[u8]) -> Result<TorchFile, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("weights.pt");
+        std::fs::write(&path, bytes).unwrap();
+        open(&path, 0).map_err(|error| error.to_string())
+    }
+
+    fn with_storage(value: &[u8]) -> Vec<u8> {
+        archive(value, &[("data/7", &[0; 8])])
+    }
+
+    #[test]
+    fn weights_are_found_under_the_usual_names_and_the_rest_is_counted() {
+        let weights = dictionary(&[("a.weight", TENSOR), ("version", NUMBER)]);
+        let optimizer = dictionary(&[("b", TENSOR)]);
+        for key in WRAPPERS {
+            let inner = dictionary(&[("state_dict", &weights)]);
+            let value = dictionary(&[(key, &inner), ("optimizer", &optimizer), ("epoch", NUMBER)]);
+            let found = opened(&with_storage(&value)).unwrap();
+            assert_eq!(found.tensors.len(), 1, "{key}");
+            assert_eq!(found.tensors[0].0, "a.weight");
+            assert_eq!(found.tensors[0].1.read(&found.file).unwrap(), [0.0, 0.0]);
+            assert_eq!(found.left_out, ["optimizer", "epoch", "version"]);
+        }
+        let nested = dictionary(&[("a", TENSOR), ("b", &weights)]);
+        let names: Vec<_> =
+            opened(&with_storage(&nested)).unwrap().tensors.into_iter().map(|t| t.0).collect();
+        assert_eq!(names, ["a", "b.a.weight"], "nothing is passed over");
+    }
+
+    #[test]
+    fn what_is_no_dictionary_of_weights_is_told() {
+        let weights = dictionary(&[("a", TENSOR)]);
+        let deep = (0..12).fold(weights.clone(), |inner, _| dictionary(&[("state_dict", &inner)]));
+        for (value, words) in [
+            (NUMBER.to_vec(), "no dictionary of tensors"),
+            (TENSOR.to_vec(), "no dictionary of tensors"),
+            (
+                dictionary(&[("model", &weights), ("state_dict", &weights)]),
+                "under `model` and under `state_dict`",
+            ),
+            (dictionary(&[("ema", &weights)]), "nor a dictionary of them under model_state_dict"),
+            (dictionary(&[("model", &dictionary(&[("epoch", NUMBER)]))]), "no tensors under `model`"),
+            (deep, "holds no tensors under `state_dict`"),
+            // A dictionary that is its own entry.
+            ([b"}q\0(X\x01\0\0\0a", TENSOR, b"X\x01\0\0\0bh\0u"].concat(), "deeper or more than"),
+            ([b"}(N", TENSOR, b"u"].concat(), "names are no texts"),
+        ] {
+            let told = opened(&with_storage(&value)).unwrap_err();
+            assert!(told.contains(words), "`{words}` is not in: {told}");
+        }
+    }
+
+    #[test]
+    fn an_archive_that_is_none_of_torch_save_is_told() {
+        let weights = dictionary(&[("a", TENSOR)]);
+        let none = ("other.txt", &b"words"[..]);
+        let mut compressed = archive(&weights, &[("data/7", &[0; 8])]);
+        let central = compressed.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
+        compressed[central + 10] = 8;
+        for (bytes, words) in [
+            (archive(&weights, &[none]), "`weights/data/7` is missing"),
+            (archive(&weights, &[("data/7", &[0; 7])]), "should have 2 elements of 4 bytes, and has 7 bytes"),
+            (archive(&weights, &[("data/7", &[0; 8]), ("byteorder", b"big")]), "big-endian"),
+            (compressed, "`weights/data.pkl` is compressed"),
+            (archive(&weights, &[("data/7", &[0; 8])])[..200].to_vec(), "cut short"),
+        ] {
+            let told = opened(&bytes).unwrap_err();
+            assert!(told.contains(words), "`{words}` is not in: {told}");
+        }
+        let little = archive(&weights, &[("data/7", &[0; 8]), ("byteorder", b"little")]);
+        assert_eq!(opened(&little).unwrap().tensors.len(), 1);
     }
 }
