@@ -42,6 +42,17 @@ pub struct Field {
 }
 
 impl Field {
+    /// Whether this text of a TOML value is the default, however it is written.
+    pub fn is_default(&self, text: &str) -> bool {
+        let read = |text: &str| format!("v = {text}").parse::<toml::Table>().ok()?.remove("v");
+        match (read(self.default), read(text)) {
+            (Some(ours), Some(theirs)) => {
+                ours == theirs || ours.as_float().is_some_and(|ours| theirs.as_float() == Some(ours))
+            }
+            _ => false,
+        }
+    }
+
     /// The environment variable that sets this key.
     pub fn variable(&self) -> String {
         format!("TUI_TRAIN_{}", self.key.replace('.', "_").to_uppercase())
@@ -191,7 +202,13 @@ pub const FIELDS: &[Field] = &[
     field("train.seed", at_least(0), "1", "", "initial weights and data order"),
     field("train.device", Kind::Text, "\"auto\"", "", "auto or flex"),
     field("train.validate_every", at_least(0), "50", "updates", "0 = only at the end"),
-    field("train.max_skipped", at_least(0), "10", "updates", "non-finite updates in a row that end the run"),
+    field(
+        "train.max_skipped",
+        at_least(1),
+        "10",
+        "updates",
+        "non-finite updates in a row after which the run ends",
+    ),
     field(
         "optimizer.name",
         Kind::Choice(&["adamw", "adafactor", "adamw8bit", "sgd", "lion", "muon"]),
@@ -384,8 +401,8 @@ pub fn find(key: &str) -> Option<&'static Field> {
     FIELDS.iter().find(|field| field.key == key)
 }
 
-/// The known key that is written most like `key`, if one is close at all.
-pub fn nearest(key: &str) -> Option<&'static str> {
+/// The known key that is written most like `key`, if one is close at all; its short form when a short form was written.
+pub fn nearest(key: &str) -> Option<String> {
     let last = key.rsplit('.').next().unwrap_or(key);
     FIELDS
         .iter()
@@ -396,5 +413,8 @@ pub fn nearest(key: &str) -> Option<&'static str> {
         })
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .filter(|(likeness, _)| *likeness > 0.8)
-        .map(|(_, key)| key)
+        .map(|(_, found)| match found.split('.').collect::<Vec<_>>()[..] {
+            ["optimizer", _, last] if key.matches('.').count() == 1 => format!("optimizer.{last}"),
+            _ => found.to_owned(),
+        })
 }

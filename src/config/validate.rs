@@ -75,7 +75,10 @@ pub fn relative_step(config: &Config) -> bool {
 /// A key that the architecture does not have would be ignored without a word.
 fn keys_of_another_arch(config: &Config, explicit: &BTreeMap<String, String>) -> Result<(), ConfigError> {
     let arch = config.model.arch;
-    let Some(key) = explicit.keys().find(|key| !fields::applies(key, arch)) else { return Ok(()) };
+    // A key that is set to what it would be anyway asks for nothing: so a resolved configuration can be read again.
+    let asks = |key: &str, value: &str| fields::find(key).is_none_or(|field| !field.is_default(value));
+    let another = explicit.iter().find(|(key, value)| !fields::applies(key, arch) && asks(key, value));
+    let Some((key, _)) = another else { return Ok(()) };
     let others: Vec<_> = fields::arches(key).unwrap_or_default().iter().map(|arch| arch.as_str()).collect();
     Err(ConfigError::Conflict(format!(
         "{key} has no effect on a {} model, only on {}: remove it, or choose another model.preset or model.arch",

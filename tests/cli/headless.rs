@@ -182,7 +182,7 @@ fn a_loss_that_is_not_finite_ends_the_run_with_4() {
         "optimizer.lr=1000",
         "clip.max_norm=0",
         "schedule.warmup_updates=0",
-        "train.max_skipped=2",
+        "train.max_skipped=3",
         "train.max_updates=200",
     ];
     crate::support::SMALL.iter().chain(&settings).for_each(|setting| arguments.extend(["--set", setting]));
