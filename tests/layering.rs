@@ -30,6 +30,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
 /// Crates that only these folders may name.
 const RESERVED: &[(&str, &[&str])] = &[
     ("burn", &["data", "model", "optim", "backend", "worker"]),
+    ("torch_sys", &["backend"]),
+    ("burn_tch", &["backend"]),
     ("ratatui", &["ui", "shell"]),
     ("crossterm", &["ui", "shell", "cli"]),
 ];

@@ -401,7 +401,7 @@ mod tests {
         let mut form = form();
         assert!(!edit(&mut form, "train.micro_batch", "0"));
         assert!(form.editing.is_some());
-        assert_eq!(form.error.as_ref().unwrap().text, "expected a whole number of at least 1");
+        assert_eq!(form.error.as_ref().unwrap().text, "expected a whole number from 1 to 65536");
         form.editing.as_mut().unwrap().input(Input::Clear);
         form.editing.as_mut().unwrap().input(Input::Char('4'));
         assert!(form.submit());

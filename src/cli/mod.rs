@@ -108,9 +108,20 @@ pub fn main() -> i32 {
         Some(Subcommands::Worker(args)) => worker::run(args),
     };
     outcome.unwrap_or_else(|error| {
-        output::message(&format!("error: {error:#}"));
+        output::message(&format!("error: {}", told(&error)));
         code_of(&error)
     })
+}
+
+/// The error and its causes, each said once: many name their cause themselves.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string).filter(|cause| !cause.is_empty()) {
+        if !text.contains(&cause) {
+            text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
+        }
+    }
+    text
 }
 
 /// Mistakes in the configuration, the data or the run it names are the user's to mend: exit code 2.

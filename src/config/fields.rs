@@ -42,6 +42,17 @@ pub struct Field {
 }
 
 impl Field {
+    /// Whether this text of a TOML value is the default, however it is written.
+    pub fn is_default(&self, text: &str) -> bool {
+        let read = |text: &str| format!("v = {text}").parse::<toml::Table>().ok()?.remove("v");
+        match (read(self.default), read(text)) {
+            (Some(ours), Some(theirs)) => {
+                ours == theirs || ours.as_float().is_some_and(|ours| theirs.as_float() == Some(ours))
+            }
+            _ => false,
+        }
+    }
+
     /// The environment variable that sets this key.
     pub fn variable(&self) -> String {
         format!("TUI_TRAIN_{}", self.key.replace('.', "_").to_uppercase())
@@ -95,6 +106,11 @@ const fn at_least(min: i64) -> Kind {
     Kind::Integer { min, max: i64::MAX }
 }
 
+/// A size: as large as anybody needs, and small enough to be multiplied.
+const fn size(min: i64, max: i64) -> Kind {
+    Kind::Integer { min, max }
+}
+
 const RATE: Kind = Kind::Float { min: 0.0, max: 1000.0 };
 const BELOW_ONE: Kind = Kind::Float { min: 0.0, max: 0.999_999_999 };
 const POSITIVE: Kind = Kind::Float { min: 0.0, max: f64::MAX };
@@ -109,14 +125,14 @@ pub const FIELDS: &[Field] = &[
         "",
         "architecture; gpt2 is for planning alone",
     ),
-    field("model.vocab_size", at_least(2), "256", "tokens", "rows of the embedding"),
-    field("model.hidden_size", at_least(1), "64", "", "width of the residual stream"),
-    field("model.intermediate_size", at_least(1), "192", "", "width of the feed-forward layer"),
-    field("model.num_hidden_layers", at_least(1), "2", "layers", "decoder layers"),
-    field("model.num_attention_heads", at_least(1), "4", "heads", "query heads"),
+    field("model.vocab_size", size(2, 1 << 24), "256", "tokens", "rows of the embedding"),
+    field("model.hidden_size", size(1, 1 << 17), "64", "", "width of the residual stream"),
+    field("model.intermediate_size", size(1, 1 << 20), "192", "", "width of the feed-forward layer"),
+    field("model.num_hidden_layers", size(1, 1024), "2", "layers", "decoder layers"),
+    field("model.num_attention_heads", size(1, 4096), "4", "heads", "query heads"),
     field(
         "model.num_key_value_heads",
-        at_least(1),
+        size(1, 4096),
         "2",
         "heads",
         "key and value heads; fewer than query heads share them",
@@ -136,11 +152,11 @@ pub const FIELDS: &[Field] = &[
         "base of the rotary frequencies",
     ),
     field("model.rms_norm_eps", POSITIVE, "1e-5", "", "added to the mean square before the root"),
-    field("model.max_position_embeddings", at_least(1), "512", "tokens", "the longest sequence"),
+    field("model.max_position_embeddings", size(1, 1 << 20), "512", "tokens", "the longest sequence"),
     field("model.dropout", BELOW_ONE, "0.1", "", "share dropped after the embedding and each sublayer"),
     field("model.attention_dropout", BELOW_ONE, "0.1", "", "share of attention dropped"),
     field("model.seq_classif_dropout", BELOW_ONE, "0.2", "", "share dropped before the classifier"),
-    field("model.num_labels", at_least(2), "2", "classes", "classes to tell apart"),
+    field("model.num_labels", size(2, 1 << 16), "2", "classes", "classes to tell apart"),
     field(
         "model.weights",
         Kind::Text,
@@ -172,7 +188,7 @@ pub const FIELDS: &[Field] = &[
         "share of the text held out",
     ),
     field("data.shuffle", Kind::Bool, "true", "", "a new seeded order of the sequences each epoch"),
-    field("train.micro_batch", at_least(1), "8", "sequences", "one forward and backward pass"),
+    field("train.micro_batch", size(1, 1 << 16), "8", "sequences", "one forward and backward pass"),
     field(
         "train.accumulate",
         Kind::Integer { min: 1, max: 4096 },
@@ -180,13 +196,19 @@ pub const FIELDS: &[Field] = &[
         "micro-batches",
         "passes that make one update",
     ),
-    field("train.seq_len", at_least(2), "64", "tokens", "target tokens in a sequence"),
+    field("train.seq_len", size(2, 1 << 20), "64", "tokens", "tokens in a sequence"),
     field("train.max_updates", at_least(1), "", "updates", "length of the run in optimizer updates"),
     field("train.epochs", at_least(1), "", "epochs", "length of the run in passes over the text"),
     field("train.seed", at_least(0), "1", "", "initial weights and data order"),
     field("train.device", Kind::Text, "\"auto\"", "", "auto or flex"),
     field("train.validate_every", at_least(0), "50", "updates", "0 = only at the end"),
-    field("train.max_skipped", at_least(0), "10", "updates", "non-finite updates in a row that end the run"),
+    field(
+        "train.max_skipped",
+        at_least(1),
+        "10",
+        "updates",
+        "non-finite updates in a row after which the run ends",
+    ),
     field(
         "optimizer.name",
         Kind::Choice(&["adamw", "adafactor", "adamw8bit", "sgd", "lion", "muon"]),
@@ -229,7 +251,13 @@ pub const FIELDS: &[Field] = &[
         "elements",
         "smaller tensors keep f32 state",
     ),
-    field("optimizer.adamw8bit.blocksize", at_least(1), "256", "elements", "elements that share one scale"),
+    field(
+        "optimizer.adamw8bit.blocksize",
+        size(1, 1 << 16),
+        "256",
+        "elements",
+        "elements that share one scale",
+    ),
     field(
         "optimizer.adamw8bit.quantize_embeddings",
         Kind::Bool,
@@ -373,8 +401,8 @@ pub fn find(key: &str) -> Option<&'static Field> {
     FIELDS.iter().find(|field| field.key == key)
 }
 
-/// The known key that is written most like `key`, if one is close at all.
-pub fn nearest(key: &str) -> Option<&'static str> {
+/// The known key that is written most like `key`, if one is close at all; its short form when a short form was written.
+pub fn nearest(key: &str) -> Option<String> {
     let last = key.rsplit('.').next().unwrap_or(key);
     FIELDS
         .iter()
@@ -385,5 +413,8 @@ pub fn nearest(key: &str) -> Option<&'static str> {
         })
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .filter(|(likeness, _)| *likeness > 0.8)
-        .map(|(_, key)| key)
+        .map(|(_, found)| match found.split('.').collect::<Vec<_>>()[..] {
+            ["optimizer", _, last] if key.matches('.').count() == 1 => format!("optimizer.{last}"),
+            _ => found.to_owned(),
+        })
 }

@@ -213,18 +213,14 @@ fn full_key(key: &str, optimizer: &str, origin: &str) -> Result<String, ConfigEr
         Some(long) => Err(ConfigError::UnknownKey {
             key: long.clone(),
             origin: origin.to_owned(),
-            nearest: fields::nearest(&long).map(str::to_owned),
+            nearest: fields::nearest(&long),
         }),
         None => Err(unknown(key, origin)),
     }
 }
 
 fn unknown(key: &str, origin: &str) -> ConfigError {
-    ConfigError::UnknownKey {
-        key: key.to_owned(),
-        origin: origin.to_owned(),
-        nearest: fields::nearest(key).map(str::to_owned),
-    }
+    ConfigError::UnknownKey { key: key.to_owned(), origin: origin.to_owned(), nearest: fields::nearest(key) }
 }
 
 /// Type and range of one key; a short optimizer key is checked again once the optimizer is known.

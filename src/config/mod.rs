@@ -187,7 +187,7 @@ pub struct TrainConfig {
     pub device: String,
     /// Validate every so many updates; 0 = only at the end.
     pub validate_every: u64,
-    /// Updates in a row that may be skipped for a non-finite loss or gradient before the run ends.
+    /// Updates in a row skipped for a loss or gradient that is not finite, after which the run ends.
     pub max_skipped: u64,
 }
 

@@ -75,7 +75,10 @@ pub fn relative_step(config: &Config) -> bool {
 /// A key that the architecture does not have would be ignored without a word.
 fn keys_of_another_arch(config: &Config, explicit: &BTreeMap<String, String>) -> Result<(), ConfigError> {
     let arch = config.model.arch;
-    let Some(key) = explicit.keys().find(|key| !fields::applies(key, arch)) else { return Ok(()) };
+    // A key that is set to what it would be anyway asks for nothing: so a resolved configuration can be read again.
+    let asks = |key: &str, value: &str| fields::find(key).is_none_or(|field| !field.is_default(value));
+    let another = explicit.iter().find(|(key, value)| !fields::applies(key, arch) && asks(key, value));
+    let Some((key, _)) = another else { return Ok(()) };
     let others: Vec<_> = fields::arches(key).unwrap_or_default().iter().map(|arch| arch.as_str()).collect();
     Err(ConfigError::Conflict(format!(
         "{key} has no effect on a {} model, only on {}: remove it, or choose another model.preset or model.arch",
@@ -155,6 +158,14 @@ fn data(config: &Config) -> Result<(), ConfigError> {
     if !data.columns.is_empty() && data.source != Source::Path {
         return conflict("data.columns names the columns of data.path, which is not set: remove it".into());
     }
+    if let Some(twice) = data
+        .columns
+        .iter()
+        .enumerate()
+        .find_map(|(at, name)| data.columns[..at].contains(name).then_some(name))
+    {
+        return conflict(format!("data.columns names `{twice}` twice: each column has one part"));
+    }
     if !matches!(data.columns.len(), 0 | 2 | 3) {
         return conflict(format!(
             "data.columns names {} columns: name one or two sentences and then the label",
@@ -173,6 +184,23 @@ fn data(config: &Config) -> Result<(), ConfigError> {
         ));
     }
     Ok(())
+}
+
+/// Keys set by hand that another key leaves without effect.
+fn without_effect(config: &Config, explicit: &BTreeMap<String, String>) -> Vec<String> {
+    let (schedule, optimizer) = (&config.schedule, &config.optimizer);
+    let is = |name| optimizer.name == name;
+    let cases = [
+        ("schedule.min_lr", schedule.name == ScheduleName::Constant, "schedule.name = \"constant\""),
+        ("schedule.start_factor", schedule.warmup_updates == 0, "schedule.warmup_updates = 0"),
+        (
+            "optimizer.sgd.dampening",
+            is(OptimizerName::Sgd) && optimizer.sgd.momentum == 0.0,
+            "optimizer.sgd.momentum = 0",
+        ),
+    ];
+    let said = cases.into_iter().filter(|(key, idle, _)| *idle && explicit.contains_key(*key));
+    said.map(|(key, _, because)| format!("{key} has no effect with {because}")).collect()
 }
 
 fn optimizer(config: &Config, explicit: &BTreeMap<String, String>) -> Result<Vec<String>, ConfigError> {
@@ -201,6 +229,12 @@ fn optimizer(config: &Config, explicit: &BTreeMap<String, String>) -> Result<Vec
             config.optimizer.name
         )));
     }
+    if config.optimizer.name == OptimizerName::Muon && config.optimizer.muon.lr == 0.0 {
+        return Err(ConfigError::Conflict(
+            "optimizer.muon.lr must be above 0: adamw_lr follows the schedule in proportion to it".into(),
+        ));
+    }
+    notes.extend(without_effect(config, explicit));
     let sgd = &config.optimizer.sgd;
     if config.optimizer.name == OptimizerName::Sgd
         && sgd.nesterov

@@ -17,7 +17,16 @@ pub const CLS: u32 = VOCABULARY;
 pub const SEP: u32 = VOCABULARY + 1;
 
 /// What ends a document, where a tokenizer has one of them; the first that it has counts.
-const ENDS: [&str; 4] = ["</s>", "<|endoftext|>", "[SEP]", "<eos>"];
+const ENDS: [&str; 8] = [
+    "</s>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "[SEP]",
+    "<eos>",
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<end_of_turn>",
+];
 
 /// Longer documents are encoded in pieces of about so many bytes: encoding takes a hundred bytes of memory for each.
 const PIECE: usize = 1 << 20;

@@ -6,6 +6,8 @@
 //! the feed-forward layer, `v` the vocabulary, all numbers a token; `s` are the attention scores of a token, one a head
 //! and key. A softmax keeps its scores, their exponentials and the probabilities: `3 s`. A norm keeps what it has centred
 //! and what it has scaled, and its output is kept by whoever uses it: `3 d`.
+//!
+//! All rows are taken to be `train.seq_len` long: a batch of shorter rows needs less.
 
 use crate::config::{Arch, Config, ModelConfig};
 
@@ -20,7 +22,9 @@ pub fn estimate(config: &Config) -> u64 {
         Arch::DistilBert => distilbert(&sizes, model),
         Arch::Gpt2 => gpt2(&sizes),
     };
-    F32 * (train.micro_batch * train.seq_len) as u64 * each as u64
+    // The largest sizes that may be set are more than a u64 of bytes.
+    let bytes = u128::from(F32) * (train.micro_batch * train.seq_len) as u128 * each as u128;
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 /// Numbers a token.
@@ -47,21 +51,22 @@ impl Sizes {
 
     /// What a language model has beside its layers: the last norm; the shifted logits, and then either their
     /// exponentials and two gradients, or what is in flight in the last layer.
-    fn head(&self) -> usize {
-        3 * self.d + self.v + (3 * self.v).max(self.in_flight())
+    fn head(&self, in_flight: usize) -> usize {
+        3 * self.d + self.v + (3 * self.v).max(in_flight)
     }
 
-    /// Gradients of a feed-forward layer's input and of its inside.
-    const fn in_flight(&self) -> usize {
-        self.d + self.f
+    /// In flight behind a gelu: the gradients of what goes in and what comes out, less what has been given up by then.
+    const fn behind_gelu(&self) -> usize {
+        (2 * self.f).saturating_sub(self.d)
     }
 }
 
 /// A layer: two norms `6 d`; the turned queries and the mixed values `2 d`; keys and values `2 k`; of SwiGLU the gate, its
-/// sigmoid, its activation, the other branch and their product `5 f`.
+/// sigmoid, its activation, the other branch and their product `5 f`. In flight are the gradients of the product and of a
+/// layer's output.
 fn llama(sizes: &Sizes) -> usize {
     let Sizes { layers, d, k, f, s, .. } = sizes;
-    layers * (8 * d + 2 * k + 5 * f + 3 * s) + sizes.head()
+    layers * (8 * d + 2 * k + 5 * f + 3 * s) + sizes.head(d + f)
 }
 
 /// A layer: two norms `6 d`; queries, keys, values and the mixed values `4 d`; the feed-forward layer before and after
@@ -71,14 +76,17 @@ fn distilbert(sizes: &Sizes, model: &ModelConfig) -> usize {
     let Sizes { layers, d, f, s, .. } = sizes;
     let mask = usize::from(model.dropout > 0.0) * d;
     let attention = 3 * s + usize::from(model.attention_dropout > 0.0) * s;
-    layers * (10 * d + mask + 2 * f + attention) + 2 * d + mask + sizes.in_flight()
+    // Two gradients of the scores, once what the feed-forward layer and its norm kept has been given up.
+    let behind_softmax = (2 * s).saturating_sub(2 * f + 2 * d);
+    let in_flight = sizes.behind_gelu().max(behind_softmax);
+    layers * (10 * d + mask + 2 * f + attention) + 2 * d + mask + in_flight
 }
 
 /// Cannot be trained here; counted as if it were, without dropout. A layer: two norms `6 d`; queries, keys and values in
 /// one and the mixed values `4 d`; the feed-forward layer before and after its activation `2 f`.
 fn gpt2(sizes: &Sizes) -> usize {
     let Sizes { layers, d, f, s, .. } = sizes;
-    layers * (10 * d + 2 * f + 3 * s) + sizes.head()
+    layers * (10 * d + 2 * f + 3 * s) + sizes.head(sizes.behind_gelu())
 }
 
 #[cfg(test)]

@@ -43,10 +43,8 @@ pub fn ledger_for(config: &Config, optimizer: OptimizerName) -> Ledger {
         state_elements,
         state_bytes,
         activation_bytes_estimated,
-        total_bytes_estimated: 2 * parameter_bytes
-            + accumulation_bytes
-            + state_bytes
-            + activation_bytes_estimated,
+        total_bytes_estimated: (2 * parameter_bytes + accumulation_bytes + state_bytes)
+            .saturating_add(activation_bytes_estimated),
     }
 }
 

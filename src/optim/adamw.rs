@@ -45,9 +45,10 @@ impl AdamWState {
     }
 }
 
-/// `beta old + (1 - beta) new`.
+/// `beta old + (1 - beta) new`, as PyTorch's `lerp` computes it: to the bit where the result is rounded to bf16.
 pub(super) fn average(old: Tensor<1>, new: Tensor<1>, beta: f64) -> Tensor<1> {
-    old.mul_scalar(beta) + new.mul_scalar(1.0 - beta)
+    let step = (new - old.clone()).mul_scalar(1.0 - beta);
+    old + step
 }
 
 /// `p (1 - by)`.

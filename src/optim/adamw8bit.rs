@@ -113,17 +113,18 @@ impl AdamW8bit {
     }
 
     fn full(
-        &self,
         scalars: &Scalars,
         param: Tensor<1>,
         grad: Tensor<1>,
         moments: [Tensor<1>; 2],
     ) -> (Tensor<1>, Moments) {
-        let [beta1, beta2] = self.0.betas;
         let [state1, state2] = moments;
         let (param, grad) = (param.cast(DType::F32), grad.cast(DType::F32));
-        let state1 = adamw::average(state1, grad.clone(), beta1);
-        let state2 = adamw::average(state2, grad.square(), beta2);
+        // As the kernel: betas and what is left of 1 are f32.
+        let average =
+            |old: Tensor<1>, new: Tensor<1>, beta: f32| old.mul_scalar(beta) + new.mul_scalar(1.0 - beta);
+        let state1 = average(state1, grad.clone(), scalars.beta1);
+        let state2 = average(state2, grad.square(), scalars.beta2);
         let root = state2.clone().sqrt().add_scalar(scalars.eps);
         let updated = param - state1.clone().mul_scalar(scalars.step_size) / root;
         let decayed = if scalars.decay == 1.0 { updated } else { updated.mul_scalar(scalars.decay) };
@@ -167,6 +168,11 @@ fn quantized(
     Tensor::from_data(TensorData::new(param, [count]), &device)
 }
 
+/// The moments after an update.
+fn moments(m: f32, v: f32, grad: f32, [beta1, beta2]: [f32; 2]) -> [f32; 2] {
+    [m * beta1 + (1.0 - beta1) * grad, v * beta2 + (1.0 - beta2) * grad * grad]
+}
+
 /// One block: moments from codes, their update, the parameter, and codes again.
 fn block(
     scalars: &Scalars,
@@ -186,8 +192,7 @@ fn block(
     // Separate from the look-ups, so that this loop runs on vectors.
     let (mut largest1, mut largest2) = (0.0_f32, 0.0_f32);
     for ((param, grad), (m, v)) in param.iter_mut().zip(grad).zip(m.iter_mut().zip(&mut *v)) {
-        let first = *m * scalars.beta1 + (1.0 - scalars.beta1) * grad;
-        let second = *v * scalars.beta2 + (1.0 - scalars.beta2) * grad * grad;
+        let [first, second] = moments(*m, *v, *grad, [scalars.beta1, scalars.beta2]);
         let updated = (*param - scalars.step_size * (first / (second.sqrt() + scalars.eps))) * scalars.decay;
         // A gradient that is not finite leaves its parameter alone and takes its moments back to zero.
         let finite = grad.is_finite();
@@ -228,7 +233,7 @@ impl Optimizer for AdamW8bit {
         let count = state.step + 1;
         let scalars = self.scalars(step, count);
         let (param, moments) = match state.moments {
-            Moments::Full { state1, state2 } => self.full(&scalars, param, grad, [state1, state2]),
+            Moments::Full { state1, state2 } => Self::full(&scalars, param, grad, [state1, state2]),
             Moments::Quantized { mut state1, mut state2, blocksize } => {
                 let param = quantized(&scalars, param, grad, &mut state1, &mut state2, blocksize);
                 (param, Moments::Quantized { state1, state2, blocksize })
@@ -258,12 +263,14 @@ impl Optimizer for AdamW8bit {
             Some(Moments::Quantized { state1, state2, .. }) => (values(state1, map1), values(state2, map2)),
             _ => (zeros(), zeros()),
         };
-        let [beta1, beta2] = self.0.betas.map(|beta| beta as f32);
-        let first = old1.iter().zip(&grad_values).map(|(old, g)| old * beta1 + (1.0 - beta1) * g);
-        let second = old2.iter().zip(&grad_values).map(|(old, g)| old * beta2 + (1.0 - beta2) * g * g);
+        let betas = self.0.betas.map(|beta| beta as f32);
+        let exact = || {
+            let old = old1.iter().zip(&old2).zip(&grad_values);
+            old.map(|((m, v), grad)| moments(*m, *v, *grad, betas))
+        };
         [
-            (QUANTIZATION_ERROR_1, relative_error(&values(now1, map1), first)),
-            (QUANTIZATION_ERROR_2, relative_error(&values(now2, map2), second)),
+            (QUANTIZATION_ERROR_1, relative_error(&values(now1, map1), exact().map(|[first, _]| first))),
+            (QUANTIZATION_ERROR_2, relative_error(&values(now2, map2), exact().map(|[_, second]| second))),
         ]
         .into_iter()
         .map(|(name, error)| (name, Tensor::from_data(TensorData::new(vec![error], [1]), &grad.device())))
@@ -302,6 +309,10 @@ impl OptimizerState for AdamW8bitState {
                 Entry::host("absmax2", Arc::clone(&state2.absmax)),
             ],
         }
+    }
+
+    fn needs_shared(&self) -> bool {
+        matches!(self.moments, Moments::Quantized { .. })
     }
 
     fn from_entries(entries: Vec<Entry>) -> Result<Self, StateError> {

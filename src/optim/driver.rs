@@ -110,7 +110,8 @@ impl<O: Optimizer> ParameterUpdates for Driver<O> {
     }
 
     fn shared(&self) -> Vec<Entry> {
-        if self.slots.is_empty() { Vec::new() } else { self.rule.shared() }
+        let needed = self.slots.values().any(|slot| slot.state.needs_shared());
+        if needed { self.rule.shared() } else { Vec::new() }
     }
 
     fn restore(

@@ -72,7 +72,7 @@ pub trait Optimizer: Send + 'static {
         after: &Self::State,
     ) -> Vec<Figure>;
 
-    /// State that all parameters share and that is there once.
+    /// State that all parameters share and that is there once, when any of theirs needs it.
     fn shared(&self) -> Vec<Entry> {
         Vec::new()
     }
@@ -82,6 +82,11 @@ pub trait Optimizer: Send + 'static {
 pub trait OptimizerState: Sized + Clone + Send + 'static {
     /// Every state value, in PyTorch's order. `shape` is the parameter's.
     fn entries(&self, shape: &[usize]) -> Vec<Entry>;
+
+    /// Whether this state means nothing without [`Optimizer::shared`].
+    fn needs_shared(&self) -> bool {
+        false
+    }
 
     /// The inverse of [`OptimizerState::entries`].
     ///

@@ -64,7 +64,8 @@ impl Optimizer for Sgd {
     }
 
     fn figures(&self, step: Step<'_>, _: &Tensor<1>, _: Option<&SgdState>, after: &SgdState) -> Vec<Figure> {
-        let buffer = after.momentum_buffer.as_ref();
+        // The decay goes through the buffer, which then says nothing of the gradient.
+        let buffer = after.momentum_buffer.as_ref().filter(|_| step.weight_decay(self.weight_decay) == 0.0);
         buffer.and_then(|buffer| adamw::untouched(step.shape, buffer)).into_iter().collect()
     }
 }

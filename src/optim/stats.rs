@@ -57,11 +57,14 @@ fn reduce(values: &Tensor<1>) -> Tensor<1> {
     let count = |marks: Tensor<1, Int>| marks.sum().float().cast(DType::F32);
     let zeros = count(values.clone().equal_elem(0.0).int());
     let nonfinite = count(values.clone().is_finite().bool_not().int());
-    let mean_square = values.clone().square().mean();
-    Tensor::cat(
-        vec![values.clone().min(), values.clone().max(), values.mean(), mean_square.sqrt(), zeros, nonfinite],
-        0,
-    )
+    let rms = root_mean_square(values.clone());
+    Tensor::cat(vec![values.clone().min(), values.clone().max(), values.mean(), rms, zeros, nonfinite], 0)
+}
+
+/// Of values of any size: in units of the largest, since the square of a small second moment is zero in f32.
+fn root_mean_square(values: Tensor<1>) -> Tensor<1> {
+    let unit = values.clone().abs().max().clamp_min(f64::from(f32::MIN_POSITIVE));
+    (values / unit.clone()).square().mean().sqrt() * unit
 }
 
 fn from_row(row: &[f32]) -> TensorStats {
@@ -82,13 +85,9 @@ fn of_values(values: &[f32]) -> TensorStats {
     for value in values.iter().map(|&value| f64::from(value)) {
         sum += value;
         squares += value * value;
-        // Not `f64::min`, which passes over NaN.
-        if value < min || value.is_nan() {
-            min = value;
-        }
-        if value > max || value.is_nan() {
-            max = value;
-        }
+        // NaN is passed over, as in a checkpoint's statistics: it is counted.
+        min = min.min(value);
+        max = max.max(value);
     }
     let count = values.len().max(1) as f64;
     TensorStats {
@@ -108,8 +107,8 @@ fn read_all(values: Tensor<1>) -> Vec<f32> {
 
 /// A root mean square over a root mean square, `[1]`: how far an update moved a parameter.
 pub fn ratio_of_rms(part: &Tensor<1>, whole: &Tensor<1>) -> Tensor<1> {
-    let mean_square = |values: &Tensor<1>| values.clone().cast(DType::F32).square().mean();
-    (mean_square(part) / mean_square(whole)).sqrt()
+    let rms = |values: &Tensor<1>| root_mean_square(values.clone().cast(DType::F32));
+    rms(part) / rms(whole)
 }
 
 /// Reads several `[1]` tensors at once.
@@ -173,4 +172,28 @@ pub fn reconstructed(entries: &[Entry], width: usize) -> Option<Heat> {
         Some(read_all(values_of(entry)?).into_iter().map(f64::from).collect())
     };
     Some(Heat::reconstructed(&vector("exp_avg_sq_row")?, &vector("exp_avg_sq_col")?, width))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(values: &[f32]) -> Tensor<1> {
+        Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), &Device::flex())
+    }
+
+    #[test]
+    fn the_root_mean_square_of_what_has_no_square_in_f32() {
+        for scale in [1e-35_f32, 1e-24, 1.0, 1e30] {
+            let values = [3.0 * scale, 4.0 * scale];
+            let entry = Entry::tensor("exp_avg_sq", &tensor(&values), &[2]);
+            let rms = describe(&[entry])[0].stats.unwrap().rms;
+            let expected = f64::from(scale) * 12.5_f64.sqrt();
+            assert!((rms - expected).abs() <= 1e-6 * expected, "{rms:e}, expected {expected:e}");
+        }
+        let ratio = read_scalars(vec![ratio_of_rms(&tensor(&[1e-30]), &tensor(&[1e-28]))])[0];
+        assert!((ratio - 0.01).abs() < 1e-6, "{ratio}");
+        let zeros = describe(&[Entry::tensor("exp_avg", &tensor(&[0.0, 0.0]), &[2])]);
+        assert_eq!(zeros[0].stats.unwrap().rms, 0.0);
+    }
 }

@@ -96,7 +96,7 @@ pub struct Update {
     pub update: u64,
     #[serde(with = "number")]
     pub time: f64,
-    /// Target tokens since the start of the run.
+    /// Real input tokens since the start of the run.
     pub tokens: u64,
     /// Micro-batches in this update's window.
     pub micro_batches: u64,

@@ -70,7 +70,8 @@ pub mod figures {
     pub const QUANTIZATION_ERROR_1: &str = "quantization_error/state1";
     /// The same of the second moment.
     pub const QUANTIZATION_ERROR_2: &str = "quantization_error/state2";
-    /// Rows of a matrix that no gradient has ever touched: their second moment is what it began with.
+    /// Rows of a matrix in whose state no gradient has left a trace: it is what it began with. A trace fades where the
+    /// average forgets fast, as Adafactor's does with a `decay_rate` near 0.
     pub const ROWS_NEVER_TOUCHED: &str = "rows_never_touched";
 }
 

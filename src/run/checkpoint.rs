@@ -26,7 +26,7 @@ pub struct CheckpointInfo {
     /// Id of the run that wrote it.
     pub run: String,
     pub update: u64,
-    /// Target tokens trained.
+    /// Real input tokens trained.
     pub tokens: u64,
     /// Name of the optimizer whose state is stored.
     pub optimizer: String,

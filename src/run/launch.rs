@@ -2,14 +2,19 @@
 
 use std::{
     fs::File,
+    path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
 use anyhow::Context;
+use globset::GlobBuilder;
 
 use super::{Home, RunDir, last, lock, weights};
-use crate::config::{Resolved, Tokenizer, validate};
+use crate::{
+    config::{Resolved, Task, Tokenizer, validate},
+    ledger,
+};
 
 /// How long a new worker may take to hold its run's lock.
 const START: Duration = Duration::from_secs(20);
@@ -31,6 +36,8 @@ pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<Run
     if let Some(plan) = weights::plan(&resolved.config.model)? {
         resolved.notes.extend(plan.notes());
     }
+    let more = notes(&resolved);
+    resolved.notes.extend(more);
     let run = RunDir::create(home, name, &resolved)?;
     let mut child = spawn(&run)?;
     let until = Instant::now() + START;
@@ -55,6 +62,32 @@ pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<Run
     }
     reap(child);
     Ok(run)
+}
+
+/// What a person who set something by hand would want to know.
+fn notes(resolved: &Resolved) -> Vec<String> {
+    let (config, explicit) = (&resolved.config, &resolved.explicit);
+    let parameters = ledger::parameters(&config.model);
+    let matches = |pattern: &String| {
+        let glob =
+            GlobBuilder::new(pattern).case_insensitive(true).build().map(|glob| glob.compile_matcher());
+        glob.is_ok_and(|glob| parameters.iter().any(|parameter| glob.is_match(&parameter.name)))
+    };
+    let by_hand = explicit.contains_key("optimizer.no_decay");
+    let idle = config.optimizer.no_decay.iter().filter(|pattern| by_hand && !matches(pattern));
+    let mut notes: Vec<String> = idle
+        .map(|pattern| format!("optimizer.no_decay: `{pattern}` is the name of no parameter of this model"))
+        .collect();
+    let table = config.data.path.as_ref().filter(|path| {
+        let kind = Path::new(path).extension().and_then(|kind| kind.to_str()).unwrap_or_default();
+        matches!(kind, "jsonl" | "ndjson" | "json" | "csv" | "tsv")
+    });
+    if let Some(path) = table.filter(|_| config.model.arch.task() == Task::LanguageModel) {
+        notes.push(format!(
+            "{path} is trained on as the text it is, with its marks and the names of its columns"
+        ));
+    }
+    notes
 }
 
 /// A relative path means another file in another folder: the record keeps whole paths.

@@ -56,7 +56,7 @@ pub struct Totals {
 pub struct ValidationPoint {
     pub update: u64,
     pub time: f64,
-    /// Target tokens trained so far, as of the newest update event.
+    /// Real input tokens trained so far, as of the newest update event.
     pub tokens: u64,
     pub loss: f64,
     /// Of a classification, as are the next two.
@@ -210,7 +210,7 @@ impl Record {
         self.ended.as_ref().map_or_else(|| told.max(stored), |ended| ended.summary.updates)
     }
 
-    /// Target tokens trained, as of the newest update event.
+    /// Real input tokens trained, as of the newest update event.
     pub fn tokens(&self) -> u64 {
         self.totals.last.as_ref().map_or(0, |update| update.tokens)
     }

@@ -18,7 +18,7 @@ const LOG_LINES: usize = 12;
 pub struct Finish {
     pub reason: Reason,
     pub updates: u64,
-    /// Target tokens trained.
+    /// Real input tokens trained.
     pub tokens: u64,
     /// Seconds since the start, pauses included.
     pub wall_seconds: f64,

@@ -2,7 +2,8 @@
 //!
 //! Both are divided by the window's targets, so that they are the same number but for the order in which f32 sums are
 //! taken. What the order can do follows from the longest sum behind an element: `n` roundings of relative size
-//! `u = 2^-24` add up like a random walk, to `u sqrt(n)` of the largest element. Two orders are compared, and each layer
+//! `u = 2^-24` add up like a random walk, to `u sqrt(n)` of the largest summand. Summands can cancel, so that theirs is not
+//! the size of the sum: it is measured, as the largest sum of absolute gradients over the rows. Two orders are compared, and each layer
 //! hands its roundings on to the layers before it: [`ROUNDINGS`] of that is what is allowed. A wrong weighting is off by a
 //! share of the gradient itself, thousands of times more.
 
@@ -55,6 +56,7 @@ pub fn accumulation(config: &Config) -> anyhow::Result<AccumulationCheck> {
     let at_once = accumulate(&mut *training, whole.passes(1));
     let in_parts = accumulate(&mut *training, parts.passes(1));
     let naive = accumulate(&mut *training, mean_of_means(&parts));
+    let summands = largest_sum_of_parts(&mut *training, &parts);
 
     let mut deviations = deviations(&at_once.gradients, &in_parts.gradients);
     let largest_gradient = largest(deviations.iter().map(|deviation| deviation.gradient));
@@ -62,7 +64,7 @@ pub fn accumulation(config: &Config) -> anyhow::Result<AccumulationCheck> {
     let axes = training.parameters().into_iter().flat_map(|(_, shape)| shape);
     let positions: usize = whole.micro_batches.iter().map(|batch| batch.rows * batch.seq_len).sum();
     let terms = axes.chain([positions]).max().unwrap_or(1) as u64;
-    let tolerance = tolerance(terms, largest_gradient);
+    let tolerance = tolerance(terms, largest_gradient.max(summands));
     let naive = self::deviations(&at_once.gradients, &naive.gradients);
     deviations.sort_by(|a, b| b.difference.total_cmp(&a.difference));
     deviations.truncate(NAMED);
@@ -85,9 +87,21 @@ pub fn accumulation(config: &Config) -> anyhow::Result<AccumulationCheck> {
     })
 }
 
-/// The largest difference that rounding explains, for sums of so many terms.
-fn tolerance(terms: u64, largest_gradient: f64) -> f64 {
-    ROUNDINGS * ROUNDING * (terms as f64).sqrt() * largest_gradient
+/// The largest difference that rounding explains, for sums of so many terms of that size together.
+fn tolerance(terms: u64, summands: f64) -> f64 {
+    ROUNDINGS * ROUNDING * (terms as f64).sqrt() * summands
+}
+
+/// The largest sum over the micro-batches of the absolute value of one element of their gradients.
+fn largest_sum_of_parts(training: &mut dyn Training, parts: &Window) -> f64 {
+    let mut sums: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for part in parts.passes(1) {
+        for (name, gradient) in accumulate(training, std::iter::once(part)).gradients {
+            let sums = sums.entry(name).or_insert_with(|| vec![0.0; gradient.len()]);
+            sums.iter_mut().zip(gradient).for_each(|(sum, part)| *sum += f64::from(part).abs());
+        }
+    }
+    largest(sums.into_values().flatten())
 }
 
 /// Dropout draws other masks for other micro-batches, so that the two gradients would differ for good reason.

@@ -125,9 +125,10 @@ impl Engine<'_> {
             if !self.window(&window) {
                 return Ok((Reason::Stopped, None));
             }
-            if self.skipped_in_a_row > self.around.config.train.max_skipped {
+            if self.skipped_in_a_row >= self.around.config.train.max_skipped {
+                let clip = if self.around.config.clip.max_norm > 0.0 { "lower" } else { "switch on" };
                 let message = format!(
-                    "{} updates in a row had a loss or gradient that is not finite: lower optimizer.lr or clip.max_norm, \
+                    "{} updates in a row had a loss or gradient that is not finite: lower optimizer.lr, {clip} clip.max_norm, \
                      or raise schedule.warmup_updates",
                     self.skipped_in_a_row
                 );

@@ -25,12 +25,48 @@ pub(super) fn refused_in(sandbox: &Sandbox, settings: &[&str], words: &[&str]) {
 fn an_unknown_key_names_the_nearest() {
     refused(&["train.acumulate=2"], &["train.acumulate", "did you mean `train.accumulate`?"]);
     refused(&["optimizer.learning_rate=2"], &["optimizer.learning_rate"]);
+    refused(&["optimizer.lrr=2"], &["optimizer.lrr", "did you mean `optimizer.lr`?"]);
+}
+
+#[test]
+fn a_resolved_configuration_can_be_read_again() {
+    let sandbox = Sandbox::new();
+    for preset in ["llama-nano", "distilbert-nano", "gpt2-124m"] {
+        let printed = sandbox.run(&["config", "print", "--set", &format!("model.preset={preset}")]);
+        let file = sandbox.file(&format!("{preset}.toml"), &printed.stdout);
+        let output = sandbox.run(&["config", "validate", &file]);
+        assert!(output.status.success(), "{preset}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn settings_without_effect_are_said() {
+    let sandbox = Sandbox::new();
+    let text = sandbox.file("rows.csv", "text,label\n".to_owned() + &"a,b\n".repeat(200));
+    let events = sandbox.train(
+        "idle",
+        &[
+            "train.max_updates=1",
+            "schedule.warmup_updates=0",
+            "schedule.start_factor=0.5",
+            "optimizer.no_decay=[\"*nomatch*\"]",
+            &format!("data.path={text}"),
+        ],
+    );
+    let notes = events[0]["notes"].to_string();
+    for words in [
+        "schedule.start_factor has no effect",
+        "`*nomatch*` is the name of no parameter",
+        "as the text it is",
+    ] {
+        assert!(notes.contains(words), "`{words}` is not in {notes}");
+    }
 }
 
 #[test]
 fn a_wrong_type_and_a_value_out_of_range_say_what_is_expected() {
     refused(&["train.accumulate=many"], &["train.accumulate", "many", "whole number from 1 to 4096"]);
-    refused(&["train.micro_batch=0"], &["train.micro_batch", "0", "at least 1"]);
+    refused(&["train.micro_batch=0"], &["train.micro_batch", "0", "from 1 to 65536"]);
     refused(&["data.validation_fraction=0.9"], &["data.validation_fraction", "0.9", "from 0 to 0.5"]);
     refused(&["optimizer.name=adamm"], &["optimizer.name", "adamm", "adamw, adafactor, adamw8bit"]);
     for optimizer in ["adamw", "adamw8bit", "lion"] {

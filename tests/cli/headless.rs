@@ -182,7 +182,7 @@ fn a_loss_that_is_not_finite_ends_the_run_with_4() {
         "optimizer.lr=1000",
         "clip.max_norm=0",
         "schedule.warmup_updates=0",
-        "train.max_skipped=2",
+        "train.max_skipped=3",
         "train.max_updates=200",
     ];
     crate::support::SMALL.iter().chain(&settings).for_each(|setting| arguments.extend(["--set", setting]));
@@ -200,6 +200,21 @@ fn a_loss_that_is_not_finite_ends_the_run_with_4() {
             .iter()
             .all(|update| update["train/loss"].is_string() || update["train/grad_norm"].is_string())
     );
+    // The update was tried three times at its own place in the schedule, and what was trained before it is kept.
+    let (updates, rate) = (last["summary"]["updates"].as_u64().unwrap(), &skipped[2]["train/learning_rate"]);
+    assert!(
+        skipped[..]
+            .iter()
+            .all(|update| update["update"] == updates + 1 && update["train/learning_rate"] == *rate)
+    );
+    let checkpoint = sandbox.runs()[0].join(format!("checkpoints/{updates:08}/model.safetensors"));
+    let weights = std::fs::read(checkpoint).unwrap();
+    let weights = safetensors::SafeTensors::deserialize(&weights).unwrap();
+    for (name, tensor) in weights.tensors() {
+        let mut values =
+            tensor.data().chunks_exact(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap()));
+        assert!(values.all(f32::is_finite), "{name}");
+    }
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn weights_that_are_not_the_models_are_refused_before_there_is_a_run() {
     let sandbox = Sandbox::new();
     let refused = |settings: &[&str], words: &[&str]| refused_in(&sandbox, settings, words);
     refused(&["model.weights=nowhere"], &["model.weights", "nowhere", "no such file or folder"]);
-    refused(&[&fixture("evil.bin")], &["evil.bin", "posix.system", "not loaded", "python -c"]);
+    refused(&[&fixture("evil.bin")], &["evil.bin", "posix.system", "not loaded", "as safetensors"]);
     assert!(!sandbox.path("EVIL_WAS_HERE").exists());
     refused(&[&fixture("legacy.bin")], &["legacy.bin", "before version 1.6", "save_file"]);
     refused(&[&fixture("distilbert-base")], &["distilbert-base", "no tensor of a llama model"]);

@@ -16,7 +16,9 @@ const STATE: f64 = 2e-5;
 /// the order of f32 operations differs.
 const PARAMS: f64 = 2e-6;
 /// bf16 has 8 bits: one unit in the last place is at most this much, relative.
-pub(super) const BF16: f64 = 1.0 / 128.0;
+const BF16: f64 = 1.0 / 128.0;
+/// Relative: the same bf16, of which the trace has eight digits.
+const AS_WRITTEN: f64 = 1e-6;
 
 /// What a trace asks for.
 pub(super) enum Plan {
@@ -60,7 +62,7 @@ pub(super) fn plan(trace: &Value) -> Plan {
         "transformers.optimization.Adafactor" => {
             let mut subject = Subject::new(&adafactor(config));
             // The state is f32 there as here, so that only the parameters are rounded to bf16.
-            subject.params = if bf16 { [0.0, BF16] } else { subject.params };
+            subject.params = if bf16 { [0.0, AS_WRITTEN] } else { subject.params };
             return Plan::Run(subject);
         }
         "bitsandbytes.optim.Lion (32-bit state)" => lion(config),
@@ -88,7 +90,7 @@ pub(super) fn plan(trace: &Value) -> Plan {
         other => return Plan::Skip(format!("no optimizer here is {other}")),
     };
     if bf16 {
-        return Plan::Run(Subject { params: [0.0, BF16], state: [BF16, 0.0], ..subject });
+        return Plan::Run(Subject { params: [0.0, AS_WRITTEN], state: [AS_WRITTEN, 0.0], ..subject });
     }
     Plan::Run(subject)
 }

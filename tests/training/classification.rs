@@ -1,19 +1,16 @@
-//! Properties of a classification, and the reference implementation's figures.
+//! Properties of a classification.
 
-use std::collections::BTreeMap;
-
-use burn::{
-    module::{Module, ModuleMapper, Param},
-    tensor::{Device, Tensor, TensorData},
-};
-use safetensors::SafeTensors;
+use burn::tensor::Device;
 use tui_train::{
     config::{Config, Layers},
     data::{Batch, Pass},
     ledger,
     model::{Noise, TrainModel, distilbert::DistilBertForSequenceClassification},
-    optim::Gradients,
-    worker::trainer::{self, Outcome, Training},
+    run::weights::plan,
+    worker::{
+        trainer::{self, Outcome, Training},
+        weights,
+    },
 };
 
 const NO_DROPOUT: [&str; 3] = ["model.dropout=0", "model.attention_dropout=0", "model.seq_classif_dropout=0"];
@@ -162,8 +159,21 @@ fn dropout_repeats_with_its_seed_and_changes_with_it_and_with_the_micro_batch() 
 
 #[test]
 fn padding_does_not_change_what_is_found_for_a_row() {
-    // The reference's weights are large enough for every token to matter.
-    let (_, model) = reference(&Device::flex());
+    // Weights that are large enough for every token to matter.
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/parity/distilbert");
+    let stored = format!("model.weights={folder}");
+    let shape = [
+        "data.tokenizer=some.json",
+        "train.seq_len=12",
+        "model.vocab_size=48",
+        "model.intermediate_size=64",
+        "model.max_position_embeddings=16",
+        "model.num_labels=3",
+        &stored,
+    ];
+    let config = config(&shape);
+    let model = DistilBertForSequenceClassification::init(&config, &Device::flex());
+    let model = weights::load(model, &plan(&config.model).unwrap().unwrap()).unwrap();
     let rows: [(&[i32], i32); 3] =
         [(&[2, 17, 31, 3, 8, 45, 3], 0), (&[2, 40, 3], 0), (&[2, 17, 32, 3, 8, 45, 3], 0)];
     let together = logits(&model, &filled(&rows, 11));
@@ -227,98 +237,81 @@ fn a_window_without_targets_says_so_and_changes_nothing() {
     assert!(!outcome.empty && outcome.loss.is_finite(), "{outcome:?}");
 }
 
-/// Puts stored values into a model, by name.
-struct Load<'a> {
-    path: Vec<String>,
-    from: &'a SafeTensors<'a>,
-}
-
-impl ModuleMapper for Load<'_> {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.to_owned());
+#[test]
+fn the_estimate_of_activations_is_near_what_is_measured() {
+    let sandbox = crate::support::Sandbox::new();
+    // Rows longer than 48 are cut, so that every batch is as long as is counted. Weights and state are small here.
+    let bert = ["model.preset=distilbert-nano", "train.seq_len=48", "train.micro_batch=96"];
+    let llama = ["model.preset=llama-nano", "train.seq_len=48", "train.micro_batch=96"];
+    for (settings, more) in [
+        (bert, &["model.num_hidden_layers=3"][..]),
+        (bert, &["model.intermediate_size=512", "model.hidden_size=32"]),
+        (bert, &NO_DROPOUT),
+        (bert, &["model.hidden_size=32", "model.num_attention_heads=16"]),
+        (llama, &["model.num_hidden_layers=3"]),
+        (llama, &["model.num_attention_heads=16", "model.num_key_value_heads=4"]),
+    ] {
+        let mut arguments = vec!["bench", "--json", "--updates", "1", "--set", "optimizer.name=adafactor"];
+        settings.iter().chain(more).for_each(|setting| arguments.extend(["--set", setting]));
+        let report = sandbox.json(&arguments);
+        let bytes = |pointer: &str| report.pointer(pointer).and_then(|value| value.as_f64()).unwrap();
+        let measured = bytes("/peak_bytes/allocator") - bytes("/peak_bytes/before_training");
+        let counted = bytes("/ledger_bytes_estimated");
+        let ratio = measured / counted;
+        assert!((0.9..1.1).contains(&ratio), "{settings:?} {more:?}: {measured} measured, {counted} counted");
     }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
-    }
-
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let (id, tensor, mapper) = param.consume();
-        let values = floats(self.from, &self.path.join("."));
-        let device = tensor.device().inner();
-        let loaded = Tensor::from_data(TensorData::new(values, tensor.dims()), &device);
-        let loaded =
-            if tensor.is_require_grad() { Tensor::from_inner(loaded).require_grad() } else { loaded };
-        Param::from_mapped_value(id, loaded, mapper)
-    }
-}
-
-fn floats(file: &SafeTensors<'_>, name: &str) -> Vec<f32> {
-    let data = file.tensor(name).unwrap_or_else(|error| panic!("{name}: {error}"));
-    data.data().chunks_exact(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap())).collect()
-}
-
-fn integers(file: &SafeTensors<'_>, name: &str) -> Vec<i64> {
-    let data = file.tensor(name).unwrap();
-    data.data().chunks_exact(8).map(|bytes| i64::from_le_bytes(bytes.try_into().unwrap())).collect()
-}
-
-fn fixture(name: &str) -> Vec<u8> {
-    std::fs::read(format!("{}/tests/fixtures/parity/distilbert/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
-}
-
-/// The reference's model, on a device with or without a tape.
-fn reference(device: &Device) -> (Config, DistilBertForSequenceClassification) {
-    // As in its config.json.
-    let shape = [
-        "model.preset=distilbert-nano",
-        "data.tokenizer=some.json",
-        "train.seq_len=12",
-        "model.vocab_size=48",
-        "model.hidden_size=32",
-        "model.intermediate_size=64",
-        "model.max_position_embeddings=16",
-        "model.num_labels=3",
-    ];
-    let layers = Layers::new().with_assignments(shape).unwrap().with_assignments(NO_DROPOUT).unwrap();
-    let config = layers.resolve().unwrap().config;
-    let file = fixture("model.safetensors");
-    let from = &SafeTensors::deserialize(&file).unwrap();
-    let model = DistilBertForSequenceClassification::init(&config, device);
-    (config, model.map(&mut Load { path: Vec::new(), from }))
 }
 
 #[test]
-fn logits_loss_and_gradients_are_the_references() {
-    let (config, model) = reference(&Device::flex().autodiff());
-    let expected = fixture("expected.safetensors");
-    let expected = SafeTensors::deserialize(&expected).unwrap();
-    let ids = integers(&expected, "input_ids");
-    let narrow = |values: Vec<i64>| values.into_iter().map(|value| value as i32).collect::<Vec<_>>();
-    let batch = Batch {
-        rows: 3,
-        seq_len: ids.len() / 3,
-        inputs: narrow(ids),
-        targets: narrow(integers(&expected, "targets")),
-        lengths: integers(&expected, "lengths").into_iter().map(|length| length as usize).collect(),
-        target_count: 3,
-    };
-    assert_close(&logits(&model, &batch), &floats(&expected, "logits"), 1e-5, "logits");
-    let loss = model.loss(&batch, &Noise::of(1, 1, 0));
-    let sum = loss.sum.clone().into_data().iter::<f32>().collect::<Vec<_>>();
-    assert_close(&sum, &floats(&expected, "loss_sum"), 1e-5, "loss");
-    let mut tape = loss.sum.div_scalar(loss.targets as f64).backward();
-    let mut gradients = Gradients::new();
-    gradients.add(&model, &mut tape);
-    let ours: BTreeMap<String, Vec<f32>> = gradients
-        .iter()
-        .map(|(name, gradient)| (name.to_owned(), gradient.to_data().iter::<f32>().collect()))
-        .collect();
-    let names: Vec<String> = ledger::parameters(&config.model).into_iter().map(|p| p.name).collect();
-    assert_eq!(ours.len(), names.len());
-    for name in names {
-        let theirs = floats(&expected, &format!("grad.{name}"));
-        let largest = theirs.iter().fold(0f32, |most, value| most.max(value.abs()));
-        assert_close(&ours[&name], &theirs, 1e-5 * largest.max(1.0), &name);
+fn a_run_tells_accuracy_and_f1_after_every_epoch_and_ends_with_them() {
+    let sandbox = crate::support::Sandbox::new();
+    let settings = [
+        "model.preset=distilbert-nano",
+        "model.hidden_size=16",
+        "model.intermediate_size=16",
+        "model.num_hidden_layers=1",
+        "train.seq_len=32",
+        "train.micro_batch=64",
+        "train.epochs=2",
+        "schedule.warmup_updates=2",
+    ];
+    let mut arguments = vec!["run", "--headless", "--name", "pairs"];
+    settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    let output = sandbox.run(&arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+    let run = &sandbox.runs()[0];
+    let events = crate::support::events(&std::fs::read(run.join("events.jsonl")).unwrap());
+    let header = &events[0];
+    let validations: Vec<_> = events.iter().filter(|event| event["type"] == "validation").collect();
+    let updates: Vec<u64> = validations.iter().map(|event| event["update"].as_u64().unwrap()).collect();
+    let total = header["total_updates"].as_u64().unwrap();
+    assert_eq!(updates, [total / 2, total]);
+    for validation in &validations {
+        assert_eq!(
+            validation["tokens"], header["data"]["validation_sequences"],
+            "all rows that are held out"
+        );
+        for name in ["val/accuracy", "val/f1", "val/f1_macro"] {
+            assert!((0.0..=1.0).contains(&validation[name].as_f64().unwrap()), "{name}: {validation}");
+        }
     }
+
+    let shown = sandbox.json(&["show", "pairs", "--json"]);
+    let page = std::fs::read_to_string(run.join("summary.md")).unwrap();
+    let printed = String::from_utf8(sandbox.run(&["show", "pairs"]).stdout).unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut last: Vec<String> = Vec::new();
+    for (name, measured) in
+        [("eval_accuracy", "val/accuracy"), ("eval_f1", "val/f1"), ("eval_f1_macro", "val/f1_macro")]
+    {
+        assert_eq!(shown[name], validations[1][measured], "{name}");
+        last.push(format!("{name} {:.4}", shown[name].as_f64().unwrap()));
+        assert!(page.contains(name) && printed.contains(name), "{name}: {page} {printed}");
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[lines.len() - 4..lines.len() - 1], last);
+    let told: Vec<_> = lines.iter().filter(|line| line.starts_with("validation at")).collect();
+    assert_eq!(told.len(), 2);
+    assert!(told.iter().all(|line| line.contains(" rows, accuracy ") && line.contains(", F1 ")), "{told:?}");
 }

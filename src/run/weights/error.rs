@@ -24,12 +24,11 @@ pub enum WeightsError {
     UnknownKind(PathBuf),
     #[error("{} cannot be read: {source}", .path.display())]
     Io { path: PathBuf, source: std::io::Error },
-    #[error("{}: {problem}", .path.display())]
+    #[error("model.weights = {}: {problem}", .path.display())]
     Damaged { path: PathBuf, problem: String },
     #[error(
-        "{} wants to run {global}, which no weights need: not loaded; if you trust whoever made it, {}",
-        .path.display(),
-        convert(.path)
+        "model.weights = {} wants to run {global}, which no weights need: not loaded; ask for the weights as safetensors",
+        .path.display()
     )]
     Program { path: PathBuf, global: String },
     #[error(
@@ -85,7 +84,7 @@ impl WeightsError {
 
 /// How PyTorch itself makes a file that is safe to read.
 fn convert(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = path.display().to_string();
     format!(
         "convert it: `python -c \"import torch; from safetensors.torch import save_file; save_file({{k: \
          v.contiguous().clone() for k, v in torch.load('{}', weights_only=True).items()}}, 'model.safetensors')\"`",

@@ -10,6 +10,11 @@ use super::objects::{Global, Id, Node, Storage, View};
 /// Most values in one pickle; weights have some tens for each tensor.
 const MOST_NODES: usize = 4_000_000;
 
+/// Axes of a tensor, items of a call and bytes of a name: far more than `torch.save` writes, and so few that naming the
+/// same ones again and again cannot fill the memory.
+const MOST_ITEMS: usize = 64;
+pub(super) const LONGEST_NAME: usize = 4096;
+
 /// Why a pickle is not loaded.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
@@ -315,8 +320,9 @@ impl<'a> Machine<'a> {
 
     fn call(&mut self) -> Result<(), Refusal> {
         let (arguments, callee) = (self.pop()?, self.pop()?);
-        let Node::Tuple(arguments) = self.node(arguments)?.clone() else {
-            return Err(damaged("has a pickle that calls with no arguments"));
+        let arguments = match self.node(arguments)? {
+            Node::Tuple(arguments) if arguments.len() <= MOST_ITEMS => arguments.clone(),
+            _ => return Err(damaged("has a pickle that calls with no arguments, or with too many")),
         };
         let made = match (self.node(callee)?, arguments.as_slice()) {
             (Node::Global(Global::OrderedDict), []) => Node::Dict(Vec::new()),
@@ -344,7 +350,7 @@ impl<'a> Machine<'a> {
                 Node::Global(Global::Storage(element)),
                 Node::Text(key),
                 Node::Int(elements),
-            ) if kind == "storage" => Storage {
+            ) if kind == "storage" && key.len() <= LONGEST_NAME => Storage {
                 key: key.clone(),
                 element: element.clone(),
                 elements: usize::try_from(*elements).map_err(|_| wrong())?,
@@ -365,7 +371,9 @@ impl<'a> Machine<'a> {
 
     fn sizes(&self, id: Id) -> Result<Vec<usize>, Refusal> {
         match self.node(id)? {
-            Node::Tuple(items) => items.iter().map(|item| self.size(*item)).collect(),
+            Node::Tuple(items) if items.len() <= MOST_ITEMS => {
+                items.iter().map(|item| self.size(*item)).collect()
+            }
             _ => Err(damaged("describes a tensor in a way torch.save does not")),
         }
     }

@@ -9,7 +9,7 @@ use super::{
     element::{Located, row_major},
     error::quoted,
     objects::{Id, Node, Storage, View},
-    pickle::{Pickle, Refusal},
+    pickle::{LONGEST_NAME, Pickle, Refusal},
 };
 use crate::run::text;
 
@@ -129,6 +129,9 @@ impl<'a> Walk<'a> {
                 return Err("holds dictionaries in dictionaries, deeper or more than weights need".into());
             }
             let key = key_of(self.pickle, *key);
+            if key.as_ref().map_or(0, String::len) + prefix.len() > LONGEST_NAME {
+                return Err("holds names longer than weights need".into());
+            }
             match (self.pickle.node(*value), key) {
                 (Node::Tensor(view), Some(key)) => self.found.push((format!("{prefix}{key}"), view)),
                 (Node::Dict(inner), Some(key)) => {

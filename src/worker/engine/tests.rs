@@ -156,7 +156,7 @@ fn straight(count: u64) -> Vec<(u64, u64)> {
 
 #[test]
 fn updates_that_are_not_finite_keep_the_schedule_and_end_the_run_when_there_are_too_many_in_a_row() {
-    let settings = ["train.max_updates=50", "train.max_skipped=2", "schedule.warmup_updates=10"];
+    let settings = ["train.max_updates=50", "train.max_skipped=3", "schedule.warmup_updates=10"];
     let outcomes = [GOOD, BAD, BAD, GOOD, BAD, BAD, BAD, GOOD];
     let ran = ran(&settings, &straight(8), &outcomes);
     assert_eq!((ran.ending.reason, ran.ending.done.updates), (Reason::NotFinite, 2));
@@ -174,7 +174,7 @@ fn updates_that_are_not_finite_keep_the_schedule_and_end_the_run_when_there_are_
 
 #[test]
 fn a_window_without_targets_is_passed_over_and_is_no_sign_of_trouble() {
-    let settings = ["train.max_updates=50", "train.max_skipped=0", "schedule.warmup_updates=0"];
+    let settings = ["train.max_updates=50", "train.max_skipped=1", "schedule.warmup_updates=0"];
     let ran = ran(&settings, &straight(4), &[GOOD, EMPTY, EMPTY, GOOD]);
     assert_eq!((ran.ending.reason, ran.ending.done.updates), (Reason::DataEnded, 2));
     assert_eq!(ran.updates().iter().map(|update| update.update).collect::<Vec<_>>(), [1, 2]);
