@@ -3,37 +3,39 @@
 use burn::tensor::Device;
 use thiserror::Error;
 
+use crate::config::DeviceName;
+
 /// A device that can train.
 #[derive(Debug, Clone)]
 pub struct TrainDevice {
-    /// The name in configuration, logs and tables.
-    pub name: String,
+    /// Never `auto`.
+    pub name: DeviceName,
     /// Without autodiff.
     pub device: Device,
     pub threads: usize,
 }
 
-/// A device name that means nothing here.
+/// A device that this program cannot open.
 #[derive(Debug, Error)]
-#[error("device `{0}` is not available: this build trains on `flex` (or `auto`)")]
-pub struct UnknownDevice(String);
+#[error("{0} is not in this program: tui-train starts tui-train-libtorch for it")]
+pub struct NotLinked(DeviceName);
 
-/// Opens a device by its configured name; `auto` takes the best that works.
+/// Opens a device; `auto` is the best that this program has.
 ///
 /// # Errors
-/// The name is not one this build knows.
-pub fn open(name: &str) -> Result<TrainDevice, UnknownDevice> {
-    match name {
-        "auto" | "flex" => {
-            Ok(TrainDevice { name: "flex".to_owned(), device: Device::flex(), threads: threads() })
-        }
-        other => Err(UnknownDevice(other.to_owned())),
+/// A libtorch device in a program that does not link it.
+pub fn open(name: DeviceName) -> Result<TrainDevice, NotLinked> {
+    #[cfg(feature = "libtorch")]
+    if name != DeviceName::Flex {
+        let (name, device) = super::libtorch::open(name);
+        return Ok(TrainDevice { name, device, threads: threads() });
     }
-}
-
-/// Names and one line each of what can train here.
-pub fn available() -> Vec<(&'static str, String)> {
-    vec![("flex", format!("pure Rust on this machine's processor, {} threads", threads()))]
+    match name {
+        DeviceName::Auto | DeviceName::Flex => {
+            Ok(TrainDevice { name: DeviceName::Flex, device: Device::flex(), threads: threads() })
+        }
+        other => Err(NotLinked(other)),
+    }
 }
 
 /// Threads that the processor runs at once.

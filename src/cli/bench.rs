@@ -83,7 +83,10 @@ impl Memory {
 /// # Errors
 /// The configuration or its data cannot be used.
 pub fn run(args: Args) -> anyhow::Result<i32> {
-    let config = args.settings.resolve()?.config;
+    let mut config = args.settings.resolve()?.config;
+    if let Some(code) = super::elsewhere(&mut config)? {
+        return Ok(code);
+    }
     let report = measure(&config, args.updates)?;
     if args.json { output::json(&report) } else { output::text(&as_text(&report)) }
 }
@@ -94,7 +97,7 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
     config.train.epochs = None;
     config.train.max_updates = Some(WARM_UP + updates);
     config.schedule.warmup_updates = 0;
-    let device = devices::open(&config.train.device)?;
+    let device = devices::open(config.train.device)?;
     let mut windows = Windows::new(Dataset::open(&config)?, &config, Cursor::default())?;
     allocator::reset_peak();
     let baseline = allocator::live_bytes();
@@ -142,7 +145,7 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
         "schema": SCHEMA,
         "model": config.model.preset,
         "optimizer": config.optimizer.name.as_str(),
-        "device": device.name,
+        "device": device.name.to_string(),
         "threads": device.threads,
         "updates": updates,
         "tokens_per_update": tokens / all.len().max(1) as u64,

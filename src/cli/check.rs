@@ -42,7 +42,11 @@ struct Accumulation {
 /// The configuration or its data cannot be used.
 pub fn run(args: Args) -> anyhow::Result<i32> {
     let What::Accumulation(Accumulation { settings, json }) = args.what;
-    let found = check::accumulation(&settings.resolve()?.config)?;
+    let mut config = settings.resolve()?.config;
+    if let Some(code) = super::elsewhere(&mut config)? {
+        return Ok(code);
+    }
+    let found = check::accumulation(&config)?;
     if json {
         output::json(&found)?
     } else {

@@ -1,7 +1,14 @@
-//! `tui-train devices`: what can train here.
+//! `tui-train devices`: what can train here, and what would change that.
+
+use serde_json::{Value, json};
 
 use super::output;
-use crate::backend::devices;
+use crate::{
+    backend::devices,
+    config::DeviceName,
+    protocol::{Probe, SCHEMA},
+    run::libtorch::{self, LibtorchError},
+};
 
 /// No options yet but JSON.
 #[derive(Debug, clap::Args)]
@@ -16,14 +23,61 @@ pub struct Args {
 /// # Errors
 /// Standard output cannot be written.
 pub fn run(args: Args) -> anyhow::Result<i32> {
-    let devices = devices::available();
+    let devices = all(libtorch::probe().map(|(_, probe)| probe));
     if args.json {
-        let list: Vec<_> = devices
-            .iter()
-            .map(|(name, about)| serde_json::json!({"name": name, "about": about, "available": true}))
-            .collect();
-        return output::json(&serde_json::json!({"schema": crate::protocol::SCHEMA, "devices": list}));
+        let list: Vec<Value> = devices.iter().map(Row::as_json).collect();
+        return output::json(&json!({"schema": SCHEMA, "devices": list}));
     }
-    let lines: String = devices.iter().map(|(name, about)| format!("{name}  {about}\n")).collect();
+    let width = devices.iter().map(|row| row.name.to_string().len()).max().unwrap_or(0);
+    let lines: String = devices
+        .iter()
+        .map(|row| {
+            let mark = if row.available { "yes" } else { "no " };
+            format!("{:<width$}  {mark}  {}\n", row.name.to_string(), row.about)
+        })
+        .collect();
     output::text(&lines)
+}
+
+/// One device, and what there is to say about it.
+struct Row {
+    name: DeviceName,
+    available: bool,
+    about: String,
+}
+
+impl Row {
+    fn as_json(&self) -> Value {
+        json!({"name": self.name.to_string(), "available": self.available, "about": self.about})
+    }
+}
+
+fn all(probe: Result<Probe, LibtorchError>) -> Vec<Row> {
+    let row = |name, available, about| Row { name, available, about };
+    let threads = devices::threads();
+    let mut rows = vec![row(
+        DeviceName::Flex,
+        true,
+        format!("pure Rust on this machine's processor, {threads} threads"),
+    )];
+    match probe {
+        Err(error) => rows.push(row(DeviceName::LibtorchCpu, false, error.to_string())),
+        Ok(probe) => {
+            let about = format!("libtorch {} on this machine's processor, {threads} threads", probe.libtorch);
+            rows.push(row(DeviceName::LibtorchCpu, true, about));
+            let cuda = (0..probe.cuda_devices).map(|index| {
+                row(DeviceName::LibtorchCuda(index), true, format!("libtorch {} on CUDA device {index}", probe.libtorch))
+            });
+            rows.extend(cuda);
+            if probe.cuda_devices == 0 {
+                let why = if probe.cuda_build {
+                    "libtorch sees no CUDA device: no NVIDIA driver, or all devices masked"
+                } else {
+                    "built against a libtorch without CUDA"
+                };
+                rows.push(row(DeviceName::LibtorchCuda(0), false, why.to_owned()));
+            }
+        }
+    }
+    rows
 }

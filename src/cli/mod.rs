@@ -12,6 +12,7 @@ pub mod inspect;
 pub mod list;
 pub mod output;
 pub mod plan;
+pub mod probe;
 pub mod run;
 pub mod settings;
 pub mod show;
@@ -20,11 +21,16 @@ pub mod worker;
 
 use std::io::IsTerminal;
 
+use anyhow::Context;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    config::ConfigError,
-    run::{RunError, weights::WeightsError},
+    config::{Config, ConfigError},
+    run::{
+        RunError,
+        libtorch::{self, Chosen, LibtorchError},
+        weights::WeightsError,
+    },
 };
 
 /// Exit code of bad usage or configuration.
@@ -76,6 +82,9 @@ enum Subcommands {
     /// The process of a run; started by the others
     #[command(hide = true)]
     Worker(worker::Args),
+    /// What libtorch can train with here; asked by the others
+    #[command(hide = true)]
+    Probe,
 }
 
 /// Runs the command line and returns the exit code.
@@ -106,11 +115,27 @@ pub fn main() -> i32 {
         Some(Subcommands::Config(args)) => config::run(args),
         Some(Subcommands::Bench(args)) => bench::run(args),
         Some(Subcommands::Worker(args)) => worker::run(args),
+        Some(Subcommands::Probe) => probe::run(),
     };
     outcome.unwrap_or_else(|error| {
         output::message(&format!("error: {}", told(&error)));
         code_of(&error)
     })
+}
+
+/// Settles the device of a command that trains in this process. Where another program serves it, runs this very command
+/// there and returns its exit code.
+fn elsewhere(config: &mut Config) -> anyhow::Result<Option<i32>> {
+    let Chosen { program, device } = libtorch::choose(config.train.device)?;
+    config.train.device = device;
+    if cfg!(feature = "libtorch") || !device.needs_libtorch() {
+        return Ok(None);
+    }
+    let status = std::process::Command::new(&program)
+        .args(std::env::args_os().skip(1))
+        .status()
+        .with_context(|| format!("cannot start {}", program.display()))?;
+    Ok(Some(status.code().unwrap_or(FAILED)))
 }
 
 /// The error and its causes, each said once: many name their cause themselves.
@@ -130,6 +155,7 @@ fn code_of(error: &anyhow::Error) -> i32 {
         cause.is::<ConfigError>()
             || cause.is::<crate::data::DataError>()
             || cause.is::<WeightsError>()
+            || cause.is::<LibtorchError>()
             || cause.downcast_ref::<RunError>().is_some_and(|error| error.exit_code() == BAD_USAGE)
     });
     if is_usage { BAD_USAGE } else { FAILED }

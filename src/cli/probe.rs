@@ -10,7 +10,7 @@ use crate::backend::libtorch;
 /// There is no libtorch in this program.
 pub fn run() -> anyhow::Result<i32> {
     #[cfg(feature = "libtorch")]
-    return output::line(&serde_json::to_string(&libtorch::probe())?).map(|()| 0);
+    return output::text(&format!("{}\n", serde_json::to_string(&libtorch::probe())?));
     #[cfg(not(feature = "libtorch"))]
     {
         output::message("error: this program does not link libtorch");

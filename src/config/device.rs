@@ -2,8 +2,12 @@
 
 use std::{fmt, str::FromStr};
 
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
 /// What trains. Whether it is there is found out when a run starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum DeviceName {
     /// The best that works here.
     Auto,
@@ -22,18 +26,38 @@ impl DeviceName {
     }
 }
 
-impl FromStr for DeviceName {
-    type Err = ();
+/// A text that names no device.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("train.device = \"{0}\" is no device: auto, flex, libtorch-cpu and libtorch-cuda:N are")]
+pub struct NoDevice(String);
 
-    fn from_str(text: &str) -> Result<Self, ()> {
+impl TryFrom<String> for DeviceName {
+    type Error = NoDevice;
+
+    fn try_from(text: String) -> Result<Self, NoDevice> {
+        text.parse()
+    }
+}
+
+impl From<DeviceName> for String {
+    fn from(name: DeviceName) -> Self {
+        name.to_string()
+    }
+}
+
+impl FromStr for DeviceName {
+    type Err = NoDevice;
+
+    fn from_str(text: &str) -> Result<Self, NoDevice> {
+        let no = || NoDevice(text.to_owned());
         match text {
             "auto" => Ok(Self::Auto),
             "flex" => Ok(Self::Flex),
             "libtorch-cpu" => Ok(Self::LibtorchCpu),
             "libtorch-cuda" => Ok(Self::LibtorchCuda(0)),
             other => {
-                let index = other.strip_prefix("libtorch-cuda:").ok_or(())?;
-                index.parse().map(Self::LibtorchCuda).map_err(drop)
+                let index = other.strip_prefix("libtorch-cuda:").ok_or_else(no)?;
+                index.parse().map(Self::LibtorchCuda).map_err(|_| no())
             }
         }
     }
@@ -67,7 +91,7 @@ mod tests {
         }
         assert_eq!("libtorch-cuda".parse(), Ok(DeviceName::LibtorchCuda(0)));
         for text in ["", "cuda", "libtorch", "libtorch-cuda:", "libtorch-cuda:-1", "libtorch-cuda:a"] {
-            assert_eq!(text.parse::<DeviceName>(), Err(()), "{text}");
+            assert!(text.parse::<DeviceName>().is_err(), "{text}");
         }
     }
 }

@@ -200,7 +200,7 @@ pub const FIELDS: &[Field] = &[
     field("train.max_updates", at_least(1), "", "updates", "length of the run in optimizer updates"),
     field("train.epochs", at_least(1), "", "epochs", "length of the run in passes over the text"),
     field("train.seed", at_least(0), "1", "", "initial weights and data order"),
-    field("train.device", Kind::Text, "\"auto\"", "", "auto or flex"),
+    field("train.device", Kind::Text, "\"auto\"", "", "auto, flex, libtorch-cpu or libtorch-cuda:N"),
     field("train.validate_every", at_least(0), "50", "updates", "0 = only at the end"),
     field(
         "train.max_skipped",

@@ -4,6 +4,7 @@
 //! A configuration is resolved once, by [`layers::Layers::resolve`], and never changes afterwards:
 //! flag > environment (`TUI_TRAIN_SECTION_KEY`) > file > preset > default.
 
+pub mod device;
 pub mod error;
 pub mod fields;
 pub mod layers;
@@ -13,6 +14,7 @@ pub mod validate;
 
 use serde::{Deserialize, Serialize};
 
+pub use device::DeviceName;
 pub use error::ConfigError;
 pub use layers::{Layers, Resolved};
 
@@ -183,8 +185,8 @@ pub struct TrainConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epochs: Option<u64>,
     pub seed: u64,
-    /// `auto` or `flex`.
-    pub device: String,
+    /// What trains; `auto` until a run starts.
+    pub device: DeviceName,
     /// Validate every so many updates; 0 = only at the end.
     pub validate_every: u64,
     /// Updates in a row skipped for a loss or gradient that is not finite, after which the run ends.

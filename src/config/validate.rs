@@ -16,12 +16,6 @@ pub fn check(config: &Config, explicit: &BTreeMap<String, String>) -> Result<Vec
     if let Some(total) = config.train.max_updates {
         warmup(config, total)?;
     }
-    if !matches!(&*config.train.device, "auto" | "flex") {
-        return Err(ConfigError::Conflict(format!(
-            "train.device = \"{}\" is not available here: this build trains on `flex` (`tui-train devices` lists them)",
-            config.train.device
-        )));
-    }
     decay(config)?;
     optimizer(config, explicit)
 }

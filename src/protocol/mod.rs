@@ -7,6 +7,7 @@ pub mod check;
 pub mod command;
 pub mod event;
 pub mod number;
+pub mod probe;
 pub mod state;
 pub mod summary;
 
@@ -17,6 +18,7 @@ pub use event::{
     RunEnded, Update, Validation, Window,
 };
 pub use state::{Heat, StateDetail, StateReport, StateTensor, Strip, TensorState, TensorStats};
+pub use probe::Probe;
 pub use summary::Summary;
 
 /// Version of every JSON shape; it stands in each document and in the first line of each log.

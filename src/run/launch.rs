@@ -10,7 +10,11 @@ use std::{
 use anyhow::Context;
 use globset::GlobBuilder;
 
-use super::{Home, RunDir, last, lock, weights};
+use super::{
+    Home, RunDir, last,
+    libtorch::{self, Chosen},
+    lock, weights,
+};
 use crate::{
     config::{Resolved, Task, Tokenizer, validate},
     ledger,
@@ -38,8 +42,10 @@ pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<Run
     }
     let more = notes(&resolved);
     resolved.notes.extend(more);
+    let Chosen { program, device } = libtorch::choose(resolved.config.train.device)?;
+    resolved.config.train.device = device;
     let run = RunDir::create(home, name, &resolved)?;
-    let mut child = spawn(&run)?;
+    let mut child = spawn(&run, &program)?;
     let until = Instant::now() + START;
     while !lock::is_live(&run) {
         if let Some(status) = child.try_wait().context("cannot look after the worker")? {
@@ -114,16 +120,15 @@ fn with_whole_paths(resolved: &Resolved) -> anyhow::Result<Resolved> {
     Ok(resolved)
 }
 
-fn spawn(run: &RunDir) -> anyhow::Result<Child> {
+fn spawn(run: &RunDir, program: &Path) -> anyhow::Result<Child> {
     let path = run.worker_log();
     let log = File::options()
         .create(true)
         .append(true)
         .open(&path)
         .with_context(|| format!("cannot write {}", path.display()))?;
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
     // The worker opens a session of its own, so that no terminal's signals reach it.
-    Command::new(&program)
+    Command::new(program)
         .arg("worker")
         .arg(run.path())
         .stdin(Stdio::null())

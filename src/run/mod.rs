@@ -29,6 +29,7 @@ pub mod find;
 pub mod home;
 pub mod last;
 pub mod launch;
+pub mod libtorch;
 pub mod list;
 pub mod lock;
 mod newest;

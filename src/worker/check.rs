@@ -43,7 +43,7 @@ pub struct Accumulated {
 /// The configuration, its data or its device cannot be used.
 pub fn accumulation(config: &Config) -> anyhow::Result<AccumulationCheck> {
     let (config, mut notes) = without_dropout(config);
-    let device = devices::open(&config.train.device)?;
+    let device = devices::open(config.train.device)?;
     let mut training = trainer::build(&config, &device.device)?;
     let dataset = Dataset::open(&config)?;
     let rows = config.train.effective_batch();
@@ -71,7 +71,7 @@ pub fn accumulation(config: &Config) -> anyhow::Result<AccumulationCheck> {
     Ok(AccumulationCheck {
         schema: SCHEMA,
         model: config.model.name().to_owned(),
-        device: device.name,
+        device: device.name.to_string(),
         rows: parts.micro_batches.iter().map(|batch| batch.rows as u64).sum(),
         targets: whole.target_count,
         loss: [at_once.loss, in_parts.loss],

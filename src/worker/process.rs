@@ -134,7 +134,7 @@ fn header(
     prepared: &Result<Prepared, String>,
     gpu: &Gpu,
 ) -> Header {
-    let device = devices::open(&config.train.device);
+    let device = devices::open(config.train.device);
     let (total_updates, data) = prepared.as_ref().map_or_else(
         |_| (config.train.max_updates.unwrap_or(0), DataReport::default()),
         |prepared| (prepared.total_updates, prepared.dataset.report().clone()),
@@ -146,7 +146,7 @@ fn header(
         started: meta.created.clone(),
         config: config.clone(),
         explicit: meta.explicit.clone(),
-        device: device.as_ref().map_or_else(|_| config.train.device.clone(), |device| device.name.clone()),
+        device: device.as_ref().map_or(config.train.device, |device| device.name).to_string(),
         threads: device.map_or(0, |device| device.threads),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         git: option_env!("BUILD_GIT_REVISION").map(str::to_owned),
@@ -193,7 +193,7 @@ impl Over {
 /// Trains, and turns a panic into an ending: a library that fails by panicking must not lose the record.
 fn train(around: &Surroundings) -> Over {
     let result = catch_unwind(AssertUnwindSafe(|| -> anyhow::Result<(Ending, Measured)> {
-        let device = devices::open(&around.config.train.device)?;
+        let device = devices::open(around.config.train.device)?;
         let mut training = trainer::build(&around.config, &device.device)?;
         let windows = Windows::new(around.dataset.clone(), &around.config, Cursor::default())?;
         let windows = Prefetch::new(windows)?;

@@ -7,3 +7,35 @@ mod node;
 pub(super) mod ops;
 pub(super) mod optim;
 pub mod shim;
+
+use burn::tensor::Device;
+
+use crate::{
+    config::DeviceName,
+    protocol::{Probe, SCHEMA},
+};
+
+/// What this program can train with.
+pub fn probe() -> Probe {
+    Probe {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        libtorch: shim::version(),
+        folder: env!("LIBTORCH_LIB_DIR").to_owned(),
+        cuda_build: tch::utils::has_cuda(),
+        cuda_devices: if tch::Cuda::is_available() { tch::Cuda::device_count().max(0) as usize } else { 0 },
+    }
+}
+
+/// The device of that name, `auto` being CUDA where there is any; and its name.
+pub(super) fn open(name: DeviceName) -> (DeviceName, Device) {
+    let name = match name {
+        DeviceName::Auto if tch::Cuda::is_available() => DeviceName::LibtorchCuda(0),
+        DeviceName::Auto => DeviceName::LibtorchCpu,
+        named => named,
+    };
+    match name {
+        DeviceName::LibtorchCuda(index) => (name, Device::libtorch_cuda(index)),
+        _ => (DeviceName::LibtorchCpu, Device::libtorch()),
+    }
+}

@@ -20,11 +20,13 @@ use burn_tch::TchTensor;
 
 use super::shim;
 
+type Tracked = FloatTensor<Autodiff<LibTorch>>;
+
 /// A tensor on a libtorch device, with or without a tape.
 #[derive(Debug)]
 pub(super) enum Raw {
     Plain(TchTensor),
-    Tracked(FloatTensor<Autodiff<LibTorch>>),
+    Tracked(Tracked),
 }
 
 impl Raw {
@@ -96,26 +98,24 @@ pub(super) fn node<const N: usize, const D: usize>(
     inputs: [Option<Raw>; N],
     function: impl FnOnce([&tch::Tensor; N]) -> tch::Tensor,
 ) -> Option<Tensor<D>> {
-    if inputs.iter().any(Option::is_none) {
-        return None;
-    }
-    let inputs = inputs.map(|input| input.unwrap_or_else(|| unreachable!("looked at above")));
+    let inputs: Vec<Raw> = inputs.into_iter().collect::<Option<_>>()?;
+    let inputs: [Raw; N] = inputs.try_into().ok()?;
     if inputs.iter().all(|input| matches!(input, Raw::Plain(_))) {
         let output = function(inputs.each_ref().map(|input| &input.value().tensor));
         return Some(Tensor::from_primitive::<LibTorch>(TchTensor::new(output)));
     }
     let tracked = inputs.map(|input| match input {
         Raw::Tracked(tensor) => tensor,
-        Raw::Plain(tensor) => burn::backend::autodiff::tensor::AutodiffTensor::new(tensor),
+        Raw::Plain(tensor) => Tracked::new(tensor),
     });
     let output = record::<N, NoCheckpointing>(tracked, function);
     Some(Tensor::from_primitive::<Autodiff<LibTorch>>(output))
 }
 
 fn record<const N: usize, C: CheckpointStrategy>(
-    inputs: [FloatTensor<Autodiff<LibTorch>>; N],
+    inputs: [Tracked; N],
     function: impl FnOnce([&tch::Tensor; N]) -> tch::Tensor,
-) -> FloatTensor<Autodiff<LibTorch>> {
+) -> Tracked {
     let nodes = inputs.each_ref().map(|input| input.node());
     match Function.prepare::<C>(nodes).compute_bound().stateful() {
         OpsKind::Tracked(prepared) => {

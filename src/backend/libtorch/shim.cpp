@@ -51,6 +51,8 @@ extern "C" {
 
 const char *shim_last_error() { return last_error.c_str(); }
 
+const char *shim_version() { return TORCH_VERSION; }
+
 // torch.autograd.grad(root, inputs, seed). An input that the root does not depend on gives a null pointer.
 int shim_grad(const Tensor *root, const Tensor *seed, Tensor *const *inputs, size_t count, Tensor **gradients) {
   return guarded([&] {

@@ -36,6 +36,7 @@ pub struct AllocatorMemory {
 
 unsafe extern "C" {
     fn shim_last_error() -> *const c_char;
+    fn shim_version() -> *const c_char;
     fn shim_grad(
         root: *const C_tensor,
         seed: *const C_tensor,
@@ -69,6 +70,12 @@ fn check(code: c_int) -> Result<(), ShimError> {
     // SAFETY: the shim returns a text of this thread that lives until its next error.
     let text = unsafe { CStr::from_ptr(shim_last_error()) }.to_string_lossy().into_owned();
     Err(if code == 1 { ShimError::OutOfMemory(text) } else { ShimError::Other(text) })
+}
+
+/// Version of libtorch that the shim was compiled for.
+pub fn version() -> String {
+    // SAFETY: a constant text.
+    unsafe { CStr::from_ptr(shim_version()) }.to_string_lossy().into_owned()
 }
 
 fn pointer(tensor: &Tensor) -> *mut C_tensor {
