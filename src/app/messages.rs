@@ -101,7 +101,7 @@ impl State {
         match (panel, row) {
             (Panel::Tensors, Some(row)) if self.tensors.opened.is_none() => self.tensors.selected = row,
             (Panel::Form, Some(row)) => self.form.focus_row(row),
-            (Panel::List, Some(row)) => self.runs.selected = row.min(self.runs.rows.len().saturating_sub(1)),
+            (Panel::List, Some(row)) => self.runs.select(row.min(self.runs.rows.len().saturating_sub(1))),
             _ => {}
         }
     }

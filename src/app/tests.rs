@@ -258,7 +258,7 @@ fn escape_steps_out_one_layer_and_never_stops_a_run() {
 fn marking_two_runs_asks_for_their_curves_and_a_comparison() {
     let mut state = watching(Screen::Train);
     act(&mut state, Action::Show(Screen::Runs));
-    state.runs.selected = 1;
+    state.runs.select(1);
     act(&mut state, Action::Mark);
     act(&mut state, Action::Down);
     let effects = act(&mut state, Action::Mark);
