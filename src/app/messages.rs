@@ -1,7 +1,7 @@
 //! What each message does: typed text, clicks, events, answers, the worker's life, the passing of time.
 
 use super::{
-    ASK_SECONDS, Effect, LIST_SECONDS, RunRef, State,
+    ASK_SECONDS, CHECKPOINT, Effect, LIST_SECONDS, RunRef, State,
     action::Screen,
     focus::{Overlay, Panel},
     input::{Input, TextLine},
@@ -101,7 +101,7 @@ impl State {
         match (panel, row) {
             (Panel::Tensors, Some(row)) if self.tensors.opened.is_none() => self.tensors.selected = row,
             (Panel::Form, Some(row)) => self.form.focus_row(row),
-            (Panel::List, Some(row)) => self.runs.selected = row.min(self.runs.rows.len().saturating_sub(1)),
+            (Panel::List, Some(row)) => self.runs.select(row.min(self.runs.rows.len().saturating_sub(1))),
             _ => {}
         }
     }
@@ -128,6 +128,7 @@ impl State {
                     self.form.last = Some((header.name.clone(), header.config.clone()));
                 }
                 Event::Resumed { .. } => self.tensors.clear(),
+                Event::RunEnded(_) => self.tensors.outdated(),
                 _ => {}
             }
         }
@@ -135,6 +136,10 @@ impl State {
     }
 
     pub(super) fn alive(&mut self, alive: bool) -> Vec<Effect> {
+        if !alive && !self.link.gone && self.run.ended.is_none() {
+            // It crashed: what it would have answered next is what its last checkpoint holds.
+            self.tensors.outdated();
+        }
         self.link.gone = !alive;
         if !alive {
             self.link.control = Control::None;
@@ -172,8 +177,20 @@ impl State {
                 self.say(format!("{what}{why}"), true);
             }
             Answer::Welcome { paused, .. } => self.run.paused = paused,
+            // An answer that comes after the end is older than the checkpoint that is read instead.
+            Answer::State(_) | Answer::Opened(_) if !self.is_live() => {}
             Answer::State(report) => self.tensors.merge(report, "live"),
             Answer::Opened(detail) => self.opened(detail),
+        }
+    }
+
+    /// The last checkpoint cannot be read: what is here already stays, and does not pass for what the run ended with.
+    pub(super) fn unread(&mut self, problem: String) {
+        if self.tensors.report.is_some() {
+            "as last seen".clone_into(&mut self.tensors.source);
+            self.say(problem, true);
+        } else {
+            self.tensors.source = problem;
         }
     }
 
@@ -231,17 +248,18 @@ impl State {
         if self.is_live() {
             return Vec::new();
         }
-        // A run that is not live does not change: what is here stays.
-        match &self.tensors.opened {
-            Some(opened) if opened.detail.is_none() && self.tensors.asked.is_none() => {
-                self.tensors.asked = Some(self.now);
-                vec![Effect::LoadDetail { run, tensor: opened.tensor.clone(), width: STRIP }]
-            }
-            None if self.tensors.source != "last checkpoint" && self.tensors.asked.is_none() => {
-                self.tensors.asked = Some(self.now);
-                vec![Effect::LoadState { run }]
-            }
-            _ => Vec::new(),
+        // A run that is not live does not change: what was read of it stays.
+        if self.tensors.asked.is_some() {
+            return Vec::new();
         }
+        self.tensors.asked = Some(self.now);
+        let mut effects = Vec::new();
+        if self.tensors.source != CHECKPOINT {
+            effects.push(Effect::LoadState { run: run.clone() });
+        }
+        if let Some(opened) = &self.tensors.opened {
+            effects.push(Effect::LoadDetail { run, tensor: opened.tensor.clone(), width: STRIP });
+        }
+        effects
     }
 }

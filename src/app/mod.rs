@@ -40,6 +40,8 @@ pub const SMOOTHING: [f64; 4] = [0.9, 0.97, 0.99, 0.0];
 const NOTICE_SECONDS: f64 = 6.0;
 /// Seconds between two questions for statistics.
 const ASK_SECONDS: f64 = 0.5;
+/// Where the State screen's figures come from when they were read from the last checkpoint.
+const CHECKPOINT: &str = "last checkpoint";
 /// Seconds between two readings of the list of runs while it is open.
 const LIST_SECONDS: f64 = 2.0;
 
@@ -346,8 +348,8 @@ impl State {
             }
             Msg::Comparison(Err(problem)) => self.runs.problem = Some(problem),
             Msg::State { run, report } if self.is_watched(&run) => match report {
-                Ok(report) => self.tensors.merge(report, "last checkpoint"),
-                Err(problem) => self.tensors.source = problem,
+                Ok(report) => self.tensors.merge(report, CHECKPOINT),
+                Err(problem) => self.unread(problem),
             },
             Msg::Detail { run, detail } if self.is_watched(&run) => match detail {
                 Ok(detail) => self.opened(detail),

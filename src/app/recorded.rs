@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    config::{Config, Layers, OptimizerName, schedule},
+    config::{Config, Layers, ModelConfig, OptimizerName, schedule},
     ledger::{self, Element},
     protocol::{
         AccumulationCheck, Alert, CheckpointWritten, CommandRecord, DataReport, Deviation, Event, Header,
@@ -102,7 +102,7 @@ pub(crate) fn long(updates: u64, config: Config, total: u64) -> Vec<Event> {
                 ..Default::default()
             }));
             if at <= 600 {
-                events.push(Event::State(state_report(config.optimizer.name.as_str(), at)));
+                events.push(Event::State(report_of(&config.model, config.optimizer.name.as_str(), at)));
             }
         }
         match at {
@@ -199,8 +199,13 @@ pub(crate) fn ended(reason: Reason, updates: u64) -> Event {
 
 /// Statistics of every state tensor of the demo.
 pub(crate) fn state_report(optimizer: &str, update: u64) -> StateReport {
+    report_of(&config(&[]).model, optimizer, update)
+}
+
+/// Statistics of every state tensor of that model.
+fn report_of(model: &ModelConfig, optimizer: &str, update: u64) -> StateReport {
     let config = config(&[&format!("optimizer.name={optimizer}"), "optimizer.sgd.momentum=0.0"]);
-    let tensors = ledger::parameters(&config.model)
+    let tensors = ledger::parameters(model)
         .into_iter()
         .enumerate()
         .map(|(at, parameter)| {
@@ -237,7 +242,7 @@ pub(crate) fn state_report(optimizer: &str, update: u64) -> StateReport {
             }
         })
         .collect();
-    let shared = ledger::shared_state(&config.optimizer, &ledger::parameters(&config.model))
+    let shared = ledger::shared_state(&config.optimizer, &ledger::parameters(model))
         .into_iter()
         .map(|shape| {
             let tensor = StateTensor {
@@ -348,6 +353,28 @@ pub(crate) fn classifying() -> State {
         }
     }
     state.update(Msg::Events(events));
+    state
+}
+
+/// The UI on a run of eight updates that has ended; its memory was read once, before the model was made.
+pub(crate) fn short() -> State {
+    let mut state = watching(Screen::Train, "adamw");
+    state.update(Msg::Watching { run: RunRef { id: "s".into(), name: "short".into(), ..RunRef::default() } });
+    let mut events = long(8, config(&[]), 8);
+    let early = Host {
+        host_rss: Some(9 * MIB),
+        allocator: Some(2 * MIB),
+        allocator_peak: Some(3 * MIB),
+        ..Host::default()
+    };
+    events.insert(1, Event::Host(early));
+    if let Event::RunEnded(mut ended) = ended(Reason::Finished, 8) {
+        ended.summary.measured.peak_allocator_bytes = Some(14 * MIB);
+        ended.summary.measured.peak_host_rss = Some(31 * MIB);
+        events.push(Event::RunEnded(ended));
+    }
+    state.update(Msg::Events(events));
+    state.update(Msg::Alive(false));
     state
 }
 

@@ -78,6 +78,26 @@ pub struct Marker {
     pub kind: MarkerKind,
 }
 
+/// The most bytes that were measured, by source.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Peaks {
+    /// Alive in the worker's allocator.
+    pub allocator: Option<u64>,
+    /// Resident, by the operating system.
+    pub rss: Option<u64>,
+    /// On the GPU, of the worker's process.
+    pub gpu_process: Option<u64>,
+    /// On the GPU, of every process; told by the summary alone.
+    pub gpu_device: Option<u64>,
+}
+
+impl Peaks {
+    /// Whether anything was measured.
+    pub fn any(self) -> bool {
+        self != Self::default()
+    }
+}
+
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
@@ -281,6 +301,26 @@ impl RunView {
         }
     }
 
+    /// The most that was measured: by the worker's own summary once the run has ended, until then of the readings in the
+    /// record, which are seconds apart and may miss a short run altogether.
+    pub fn peaks(&self) -> Peaks {
+        let host = self.host.as_ref();
+        let read = Peaks {
+            allocator: host.and_then(|host| host.allocator_peak),
+            rss: self.peak_rss,
+            gpu_process: self.peak_gpu_process,
+            gpu_device: None,
+        };
+        let Some(ended) = &self.ended else { return read };
+        let measured = &ended.summary.measured;
+        Peaks {
+            allocator: measured.peak_allocator_bytes.or(read.allocator),
+            rss: measured.peak_host_rss.or(read.rss),
+            gpu_process: measured.peak_gpu_process_bytes.or(read.gpu_process),
+            gpu_device: measured.peak_gpu_device_bytes,
+        }
+    }
+
     /// Updates done.
     pub fn done(&self) -> u64 {
         let logged = self.update.as_ref().map_or(0, |update| update.update);
@@ -359,6 +399,21 @@ mod tests {
         view.apply(&Event::Resumed { from_update: 60 });
         assert_eq!(view.status(false), Status::Live);
         assert_eq!(view.loss.last_place().map(|place| place.update), Some(60));
+    }
+
+    #[test]
+    fn the_peaks_of_a_run_that_has_ended_are_those_of_its_summary() {
+        let mut view = RunView::default();
+        let early =
+            Host { host_rss: Some(30), allocator: Some(3), allocator_peak: Some(4), ..Host::default() };
+        view.apply(&Event::Host(early));
+        assert_eq!((view.peaks().allocator, view.peaks().rss), (Some(4), Some(30)));
+        let Event::RunEnded(mut ended) = recorded::ended(Reason::Finished, 5) else { unreachable!() };
+        ended.summary.measured.peak_allocator_bytes = Some(900);
+        ended.summary.measured.peak_gpu_device_bytes = Some(7);
+        view.apply(&Event::RunEnded(ended));
+        let peaks = Peaks { allocator: Some(900), rss: Some(30), gpu_process: None, gpu_device: Some(7) };
+        assert_eq!(view.peaks(), peaks, "what the summary does not say is what was read");
     }
 
     #[test]

@@ -67,6 +67,8 @@ pub struct Runs {
     pub rows: Vec<RunRow>,
     pub loaded: bool,
     pub selected: usize,
+    /// Somebody chose it; until then the newest run is selected.
+    chosen: bool,
     /// Ids, in the order in which they were marked.
     pub marked: Vec<String>,
     pub curves: BTreeMap<String, Curves>,
@@ -82,12 +84,13 @@ pub struct Runs {
 impl Runs {
     /// Takes a new list; selection and marks stay with their runs.
     pub fn load(&mut self, rows: Vec<RunRow>) {
-        let id = self.selected_id();
+        let id = self.selected_id().filter(|_| self.chosen);
         self.rows = rows;
         self.loaded = true;
         self.marked.retain(|id| self.rows.iter().any(|row| row.id == *id));
         let at = id.and_then(|id| self.rows.iter().position(|row| row.id == id));
-        self.selected = at.unwrap_or(self.selected).min(self.rows.len().saturating_sub(1));
+        let before = if self.chosen { self.selected } else { 0 };
+        self.selected = at.unwrap_or(before).min(self.rows.len().saturating_sub(1));
     }
 
     /// The run under the selection.
@@ -98,7 +101,13 @@ impl Runs {
     /// Moves the selection.
     pub fn step(&mut self, by: isize) {
         let last = self.rows.len().saturating_sub(1);
-        self.selected = self.selected.saturating_add_signed(by).min(last);
+        self.select(self.selected.saturating_add_signed(by).min(last));
+    }
+
+    /// Selects the run at that place.
+    pub const fn select(&mut self, at: usize) {
+        self.selected = at;
+        self.chosen = true;
     }
 
     /// Marks the selected run or takes its mark away.
@@ -107,6 +116,7 @@ impl Runs {
     /// When as many are marked as can be told apart.
     pub fn mark(&mut self) -> Result<(), String> {
         let Some(id) = self.selected_id() else { return Ok(()) };
+        self.chosen = true;
         if let Some(at) = self.marked.iter().position(|marked| *marked == id) {
             self.marked.remove(at);
         } else if self.marked.len() == MOST_MARKED {
@@ -156,6 +166,14 @@ mod tests {
         assert_eq!(runs.marked, vec![id]);
         runs.load(Vec::new());
         assert!(runs.marked.is_empty() && runs.selected_id().is_none());
+    }
+
+    #[test]
+    fn the_newest_run_is_selected_until_somebody_chooses() {
+        let (mut runs, rows) = (Runs::default(), recorded::run_rows());
+        runs.load(rows[1..].to_vec());
+        runs.load(rows.clone());
+        assert_eq!(runs.selected_id().unwrap(), rows[0].id);
     }
 
     #[test]

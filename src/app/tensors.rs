@@ -144,6 +144,12 @@ impl Tensors {
         self.selected = 0;
     }
 
+    /// The run has ended: what is here was read while it went on, and its last checkpoint is to be read instead.
+    pub fn outdated(&mut self) {
+        self.asked = None;
+        "reading the last checkpoint".clone_into(&mut self.source);
+    }
+
     /// Takes statistics of some or all parameters.
     pub fn merge(&mut self, report: StateReport, source: &str) {
         source.clone_into(&mut self.source);

@@ -184,6 +184,52 @@ fn state_of_a_finished_run_is_read_from_its_checkpoint_once() {
 }
 
 #[test]
+fn once_a_run_has_ended_its_last_checkpoint_replaces_what_it_told_while_it_ran() {
+    let run = "20260301T101500-demo".to_owned();
+    let mut state = watching(Screen::Train);
+    assert_eq!(sent(&act(&mut state, Action::Show(Screen::State))).len(), 1);
+    let report = |update| recorded::state_report("adafactor", update);
+    state.update(Msg::Answer { id: 1, answer: Answer::State(report(301)) });
+    assert_eq!(state.tensors.source, "live");
+    act(&mut state, Action::Open);
+    let opened = state.tensors.opened.as_ref().unwrap().tensor.clone();
+    let detail = |update| {
+        let detail = recorded::detail("adafactor", &opened);
+        Box::new(StateDetail { update, ..detail })
+    };
+    state.update(Msg::Answer { id: 2, answer: Answer::Opened(detail(301)) });
+
+    state.update(Msg::Events(vec![recorded::ended(Reason::Finished, 302)]));
+    assert_eq!(state.tensors.source, "reading the last checkpoint");
+    state.update(Msg::Answer { id: 3, answer: Answer::State(report(301)) });
+    assert_eq!(state.tensors.source, "reading the last checkpoint", "an answer that is late");
+    let effects = state.update(Msg::Tick { now: 1.0 });
+    let [Effect::LoadState { .. }, Effect::LoadDetail { tensor, .. }] = &*effects else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(*tensor, opened);
+    state.update(Msg::State { run: run.clone(), report: Ok(report(302)) });
+    state.update(Msg::Detail { run, detail: Ok(detail(302)) });
+    assert!(state.update(Msg::Tick { now: 99.0 }).is_empty(), "it is read once");
+    assert_eq!(state.tensors.source, "last checkpoint");
+    assert_eq!(state.tensors.report.as_ref().unwrap().update, 302);
+    assert_eq!(state.tensors.opened.as_ref().unwrap().detail.as_ref().unwrap().update, 302);
+}
+
+#[test]
+fn what_was_seen_of_a_run_without_a_checkpoint_does_not_pass_for_its_end() {
+    let mut state = watching(Screen::State);
+    state.update(Msg::Alive(false));
+    let effects = state.update(Msg::Tick { now: 1.0 });
+    let [Effect::LoadState { run }] = &*effects else { panic!("{effects:?}") };
+    state.update(Msg::State { run: run.clone(), report: Err("it has no checkpoint".into()) });
+    assert!(state.tensors.report.is_some());
+    assert_eq!(state.tensors.source, "as last seen");
+    assert_eq!(state.notice.as_ref().unwrap().text, "it has no checkpoint");
+    assert!(state.update(Msg::Tick { now: 9.0 }).is_empty());
+}
+
+#[test]
 fn a_frozen_display_stands_still_while_the_run_goes_on() {
     let mut state = watching(Screen::Train);
     act(&mut state, Action::Freeze);
@@ -212,7 +258,7 @@ fn escape_steps_out_one_layer_and_never_stops_a_run() {
 fn marking_two_runs_asks_for_their_curves_and_a_comparison() {
     let mut state = watching(Screen::Train);
     act(&mut state, Action::Show(Screen::Runs));
-    state.runs.selected = 1;
+    state.runs.select(1);
     act(&mut state, Action::Mark);
     act(&mut state, Action::Down);
     let effects = act(&mut state, Action::Mark);

@@ -214,8 +214,35 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 
 /// A parameter's name without what every name shares.
 pub fn tensor_name(name: &str) -> &str {
-    let name = name.strip_prefix("model.").unwrap_or(name);
+    let common = ["model.", "distilbert.transformer.", "distilbert.", "transformer."];
+    let name = common.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
     name.strip_suffix(".weight").unwrap_or(name)
+}
+
+/// A parameter's name in at most `width` columns. What tells one from another is the number of its layer and its end:
+/// what stands before the number goes first, then the middle.
+pub fn elide_name(name: &str, width: usize) -> String {
+    if name.chars().count() <= width {
+        return name.to_owned();
+    }
+    let mut before = 0;
+    for segment in name.split('.') {
+        let rest = name.get(before + segment.len() + 1..).unwrap_or_default();
+        if before > 0 && !rest.is_empty() && segment.parse::<u32>().is_ok() {
+            let number = format!("…{segment}.");
+            let (room, length) = (width.saturating_sub(number.chars().count()), rest.chars().count());
+            if length <= room {
+                return number + rest;
+            }
+            if room > 1 {
+                let end: String = rest.chars().skip(length + 1 - room).collect();
+                return format!("{number}…{end}");
+            }
+            break;
+        }
+        before += segment.len() + 1;
+    }
+    elide(name, width)
 }
 
 #[cfg(test)]
@@ -288,6 +315,25 @@ mod tests {
         assert_eq!(wrap("abcdefghij", 4), ["abcd", "efgh", "ij"]);
         for width in 0..20 {
             assert!(elide("a text to be cut", width).chars().count() <= width);
+            assert!(elide_name("layer.10.output_layer_norm.bias", width).chars().count() <= width);
         }
+    }
+
+    #[test]
+    fn the_name_of_every_parameter_is_told_from_the_others_in_little_room() {
+        for preset in ["llama-nano", "distilbert-nano"] {
+            let setting = format!("model.preset={preset}");
+            let config = crate::app::recorded::config(&[&setting, "model.num_hidden_layers=12"]);
+            let parameters = crate::ledger::parameters(&config.model);
+            let shown: std::collections::BTreeSet<String> =
+                parameters.iter().map(|parameter| elide_name(tensor_name(&parameter.name), 24)).collect();
+            assert_eq!(shown.len(), parameters.len(), "{preset}: {shown:?}");
+        }
+        let name = "distilbert.transformer.layer.10.attention.k_lin.bias";
+        assert_eq!(tensor_name(name), "layer.10.attention.k_lin.bias");
+        assert_eq!(elide_name(tensor_name(name), 29), "layer.10.attention.k_lin.bias");
+        assert_eq!(elide_name(tensor_name(name), 24), "…10.attention.k_lin.bias");
+        assert_eq!(elide_name(tensor_name(name), 20), "…10.…tion.k_lin.bias");
+        assert_eq!(elide_name("embeddings.word", 10), elide("embeddings.word", 10), "no layer, no number");
     }
 }

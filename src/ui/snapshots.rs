@@ -116,6 +116,38 @@ fn train_of_a_classification() {
 }
 
 #[test]
+fn state_of_a_classification() {
+    let mut state = recorded::classifying();
+    state.update(Msg::Action(Action::Show(Screen::State)));
+    state.tensors.step(10);
+    snapshot("classifying_state", &state, &Theme::default(), (80, 24));
+}
+
+/// A run that was over before a second reading of its memory.
+#[test]
+fn train_of_a_short_run_that_has_ended() {
+    let state = recorded::short();
+    snapshot("ended", &state, &Theme::default(), (80, 24));
+    let header = state.run.header.as_ref().unwrap();
+    assert!(state.run.peaks().allocator.unwrap() > header.ledger.state_bytes + header.ledger.parameter_bytes);
+}
+
+/// Rows of a parameter that are more than a strip has values.
+#[test]
+fn opened_tensor_with_grouped_rows() {
+    let mut state = opened("adafactor");
+    if let Some(detail) = state.tensors.opened.as_mut().and_then(|opened| opened.detail.as_mut()) {
+        for strip in &mut detail.strips {
+            strip.axis = "element; 2 to a cell".into();
+            strip.length = 2 * strip.values.len() as u64 - 1;
+        }
+    }
+    for size in [(80, 24), (120, 40)] {
+        snapshot("opened_grouped", &state, &Theme::default(), size);
+    }
+}
+
+#[test]
 fn setup_of_a_classification() {
     let mut state = recorded::watching(Screen::Setup, "adamw");
     state.form.assign("model.preset", "distilbert-nano").unwrap();

@@ -79,3 +79,29 @@ fn rows_that_were_never_touched_are_counted_in_the_run_and_in_its_checkpoint() {
         assert!(tensors(&told).iter().all(|tensor| tensor["update_ratio"].as_f64().unwrap() > 0.0));
     }
 }
+
+/// What the Adafactor lesson shows: rows of the word embedding that no token has reached stand at exactly 1e-30.
+#[test]
+fn after_three_updates_untouched_rows_of_the_word_embedding_stand_at_1e_30() {
+    let sandbox = Sandbox::new();
+    let settings = [
+        "model.preset=distilbert-nano",
+        "optimizer.name=adafactor",
+        "train.max_updates=3",
+        "train.micro_batch=2",
+        "schedule.warmup_updates=0",
+        "data.validation_fraction=0.01",
+    ];
+    let mut arguments = vec!["run", "--headless", "--name", "lesson"];
+    settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    assert!(sandbox.run(&arguments).status.success());
+    let found = sandbox.json(&["inspect", "lesson", "--json", "--tensor", "*word_embeddings*"]);
+    let tensor = &found["tensors"][0];
+    assert_eq!((&tensor["step"], &tensor["state"]["step"]["max"]), (&3.into(), &3.0.into()));
+    let rows = &tensor["state"]["exp_avg_sq_row"];
+    assert_eq!((&rows["shape"], rows["zeros"].as_u64()), (&serde_json::json!([258]), Some(0)));
+    let least = rows["min"].as_f64().unwrap();
+    assert!((least - 1e-30).abs() <= 1e-36, "{least:e}");
+    let untouched = tensor["figures"]["rows_never_touched"].as_f64().unwrap();
+    assert!((100.0..258.0).contains(&untouched), "{untouched} of 258 bytes do not occur in six rows");
+}

@@ -5,5 +5,6 @@ mod bench;
 mod check;
 mod classification_data;
 mod headless;
+mod inspect;
 mod lifecycle;
 mod weights;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::{
     config::Task,
-    protocol::Summary,
+    protocol::{DataReport, Summary},
     run::{
         RunDir, RunError, Standing,
         table::Table,
@@ -175,14 +175,14 @@ pub fn configuration(summary: &Summary) -> Table {
             bytes(summary.measured.state_bytes)
         ),
     ]);
-    let length = match summary.config.model.arch.task() {
-        Task::LanguageModel => "",
-        Task::Classification => "at most ",
+    let (rows, length) = match summary.config.model.arch.task() {
+        Task::LanguageModel => ("sequences", ""),
+        Task::Classification => ("rows", "at most "),
     };
     table.row([
         "effective batch".to_owned(),
         format!(
-            "{} x {} = {} sequences of {length}{} tokens",
+            "{} x {} = {} {rows} of {length}{} tokens",
             train.micro_batch,
             train.accumulate,
             count(train.effective_batch() as u64),
@@ -214,7 +214,19 @@ fn machine(summary: &Summary) -> String {
 
 fn data(summary: &Summary) -> String {
     let data = &summary.data;
-    let mut page = format!(
+    let mut page = match summary.config.model.arch.task() {
+        Task::LanguageModel => text(data),
+        Task::Classification => rows(data),
+    };
+    for (why, times) in &data.left_out {
+        let _ = writeln!(page, "- left out: {} ({})", plain(why), count(*times));
+    }
+    page
+}
+
+/// What a language model learns from.
+fn text(data: &DataReport) -> String {
+    format!(
         "\n## Data\n\n{}: {} documents, {}; {} training tokens in {} sequences, {} validation tokens in {}.\n",
         plain(&data.source),
         count(data.documents),
@@ -223,11 +235,26 @@ fn data(summary: &Summary) -> String {
         count(data.train_sequences),
         count(data.validation_tokens),
         count(data.validation_sequences),
-    );
-    for (why, times) in &data.left_out {
-        let _ = writeln!(page, "- left out: {} ({})", plain(why), count(*times));
-    }
-    page
+    )
+}
+
+/// What a classification learns from.
+fn rows(data: &DataReport) -> String {
+    let labels: Vec<String> = data.labels.iter().map(|label| plain(label)).collect();
+    let labels = match labels.is_empty() {
+        true => String::new(),
+        false => format!("; labels: {}", labels.join(", ")),
+    };
+    format!(
+        "\n## Data\n\n{}: {} rows, {}; {} to train on ({} tokens), {} held out ({} tokens){labels}.\n",
+        plain(&data.source),
+        count(data.documents),
+        bytes(data.bytes),
+        count(data.train_sequences),
+        count(data.train_tokens),
+        count(data.validation_sequences),
+        count(data.validation_tokens),
+    )
 }
 
 fn happened(summary: &Summary) -> String {
@@ -299,7 +326,16 @@ mod tests {
     #[test]
     fn a_classification_is_told_with_accuracy_and_f1_and_a_language_model_without() {
         let (_folder, run) = sample::run_with("pairs", &["model.preset=distilbert-nano"]);
-        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        let mut header = sample::header(&run);
+        header.data = DataReport {
+            source: "sentence-pairs".into(),
+            documents: 4000,
+            train_sequences: 3600,
+            validation_sequences: 400,
+            labels: vec!["does not fit".into(), "fits".into()],
+            ..DataReport::default()
+        };
+        let mut writer = EventWriter::create(&run, &header).unwrap();
         writer.append(&sample::update(9, 0.5)).unwrap();
         let Event::Validation(mut scored) = sample::validation(9, 0.4) else { unreachable!() };
         (scored.accuracy, scored.f1, scored.f1_macro) = (Some(0.875), Some(0.85714), Some(0.87302));
@@ -310,10 +346,13 @@ mod tests {
             "| eval_accuracy | 0.8750 |",
             "| eval_f1 | 0.8571 |",
             "| eval_f1_macro | 0.8730 |",
-            "at most 128",
+            "rows of at most 128",
+            "sentence-pairs: 4,000 rows, 0 B; 3,600 to train on (0 tokens), 400 held out (0 tokens); labels: does not \
+             fit, fits.",
         ] {
             assert!(page.contains(part), "{part}: {page}");
         }
+        assert!(!page.contains("documents") && !page.contains("sequences"), "{page}");
         let ended = Standing::read(&run).unwrap();
         let json = ended.json().unwrap();
         let figures = ["eval_accuracy", "eval_f1", "eval_f1_macro"].map(|name| json[name].as_f64().unwrap());
@@ -324,6 +363,7 @@ mod tests {
         writer.append(&sample::validation(1, 0.4)).unwrap();
         let page = page_of(&run);
         assert!(!page.contains("eval_") && !page.contains("at most"), "{page}");
+        assert!(page.contains("stories: 3 documents") && page.contains("sequences of 64 tokens"), "{page}");
     }
 
     #[test]

@@ -66,8 +66,7 @@ fn figures(check: &Check, found: &AccumulationCheck, room: usize, theme: &Theme)
         let [at_once, in_parts] = figures;
         Line::from(vec![name(text), figure(at_once), figure(in_parts)])
     };
-    let of =
-        format!("{}, {rows} sequences, {} targets, {}", check.of, format::count(found.targets), found.device);
+    let of = format!("{}, {rows} rows, {} targets, {}", check.of, format::count(found.targets), found.device);
     let holds = if found.holds {
         span("✓ the same gradient but for rounding", Role::Good, theme)
     } else {

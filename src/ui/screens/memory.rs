@@ -4,7 +4,7 @@ use ratatui::{buffer::Buffer, layout::Rect, text::Line};
 
 use crate::{
     app::{State, focus::Panel, run::RunView},
-    protocol::Ledger,
+    protocol::{Host, Ledger},
     ui::{
         format,
         theme::{Role, Theme},
@@ -80,10 +80,13 @@ fn ledger(ledger: &Ledger, theme: &Theme, area: Rect, buffer: &mut Buffer, wide:
 
 /// What the worker measured, and where each figure comes from.
 fn measured(view: &RunView, theme: &Theme, area: Rect, buffer: &mut Buffer) {
-    let Some(host) = &view.host else {
+    let peaks = view.peaks();
+    if view.host.is_none() && !peaks.any() {
         write(area, 0, &Line::from(span("no measurement yet", Role::Dim, theme)), buffer);
         return;
-    };
+    }
+    let none = Host::default();
+    let host = view.host.as_ref().unwrap_or(&none);
     let mut row = 0;
     let mut line = |name: &str, now: String, most: Option<String>, role: Role, buffer: &mut Buffer| {
         let figures = format!("{now:>10} {:>9}", most.unwrap_or_default());
@@ -91,24 +94,19 @@ fn measured(view: &RunView, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         write_right(area, row, &Line::from(span(figures, role, theme)), buffer);
         row += 1;
     };
-    line("measured", "now".into(), Some("peak".into()), Role::Dim, buffer);
-    if let Some(now) = host.allocator {
-        line("allocator", format::bytes(now), host.allocator_peak.map(format::bytes), Role::Text, buffer);
-    }
-    if let Some(now) = host.host_rss {
-        line("RSS (OS)", format::bytes(now), view.peak_rss.map(format::bytes), Role::Text, buffer);
-    }
-    if let Some(used) = host.gpu_process_used {
-        line(
-            "GPU process",
-            format::bytes(used),
-            view.peak_gpu_process.map(format::bytes),
-            Role::Text,
-            buffer,
-        );
-    }
-    if let Some(used) = host.gpu_device_used {
-        line("GPU device", format::bytes(used), None, Role::Text, buffer);
+    // Of a run that has ended nothing is measured now: what stands there is its last reading.
+    let now = if view.ended.is_some() { "last" } else { "now" };
+    line("measured", now.into(), Some("peak".into()), Role::Dim, buffer);
+    for (name, now, peak) in [
+        ("allocator", host.allocator, peaks.allocator),
+        ("RSS (OS)", host.host_rss, peaks.rss),
+        ("GPU process", host.gpu_process_used, peaks.gpu_process),
+        ("GPU device", host.gpu_device_used, peaks.gpu_device),
+    ] {
+        if now.is_some() || peak.is_some() {
+            let now = now.map_or_else(|| "-".to_owned(), format::bytes);
+            line(name, now, peak.map(format::bytes), Role::Text, buffer);
+        }
     }
     let mut line = |name: &str, value: String, buffer: &mut Buffer| {
         write(area, row, &Line::from(span(name.to_owned(), Role::Dim, theme)), buffer);

@@ -42,11 +42,12 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let mut strips: Vec<&Strip> = detail.strips.iter().collect();
     // The scales of 8-bit codes matter less than what the codes stand for.
     strips.sort_by_key(|strip| strip.name.starts_with("absmax"));
+    let told = detail.tensor.figures.contains_key(figures::ROWS_NEVER_TOUCHED);
     for strip in strips {
         if row >= inside.height {
             return;
         }
-        row = self::strip(strip, opened.cursor, theme, inside, row, buffer) + 1;
+        row = self::strip(strip, (opened.cursor, told), theme, inside, row, buffer) + 1;
     }
     if let Some(heat) = &detail.reconstructed
         && inside.height > row + 3
@@ -127,26 +128,82 @@ fn fit(values: &[f64], cells: usize) -> Vec<f64> {
         .collect()
 }
 
-fn strip(strip: &Strip, cursor: usize, theme: &Theme, area: Rect, row: u16, buffer: &mut Buffer) -> u16 {
-    let width = usize::from(area.width);
+/// Elements, rows or columns that one value of a strip stands for: 1, or more where the axis is longer than the strip.
+fn group(strip: &Strip) -> usize {
+    (strip.length as usize).div_ceil(strip.values.len().max(1)).max(1)
+}
+
+/// What a strip holds, in one line of at most `width` columns. Where a value is the mean of a group, groups are counted
+/// and named: how many of their members are alike is not known. `told` says that the figures above count the untouched
+/// rows already, one by one.
+fn head(strip: &Strip, told: bool, width: usize, theme: &Theme) -> Line<'static> {
     let finite = || strip.values.iter().copied().filter(|value| value.is_finite());
     let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
-    let factor = matches!(&*strip.name, "exp_avg_sq_row" | "exp_avg_sq_col");
+    let factor = match &*strip.name {
+        "exp_avg_sq_row" => !told,
+        other => other == "exp_avg_sq_col",
+    };
     let untouched = finite().filter(|_| factor).filter(|value| *value > 0.0 && *value <= UNTOUCHED).count();
-    let mut spans = vec![
-        span(format!("{} ", strip.name), Role::Optimizer, theme),
-        span(format!("{} values by {}", format::count(strip.length), strip.axis), Role::Dim, theme),
-    ];
-    if low <= high {
-        spans.push(span("  min ", Role::Dim, theme));
-        spans.push(span(format::number(low), Role::Text, theme));
-        spans.push(span("  max ", Role::Dim, theme));
-        spans.push(span(format::number(high), Role::Text, theme));
+    let group = group(strip);
+    let axis = strip.axis.split(';').next().unwrap_or_default();
+    let (length, grouped) = match group {
+        1 => (format!("{} values by {axis}", format::count(strip.length)), ""),
+        _ => (
+            format!(
+                "{} values by {axis}, {} groups of {group}",
+                format::count(strip.length),
+                format::count(strip.values.len() as u64)
+            ),
+            "groups ",
+        ),
+    };
+    let mut parts =
+        vec![vec![span(format!("{} ", strip.name), Role::Optimizer, theme), span(length, Role::Dim, theme)]];
+    let noun = if untouched == 1 { grouped.replace('s', "") } else { grouped.to_owned() };
+    let warning = (untouched > 0)
+        .then(|| vec![span(format!("  {untouched} {noun}never touched"), Role::Warning, theme)]);
+    let range = (low <= high).then(|| {
+        vec![
+            span(format!("  {grouped}min "), Role::Dim, theme),
+            span(format::number(low), Role::Text, theme),
+            span("  max ", Role::Dim, theme),
+            span(format::number(high), Role::Text, theme),
+        ]
+    });
+    // Where not all has room, that something was never touched says more than the range.
+    let length = |parts: &[Vec<Span<'_>>]| parts.iter().flatten().map(Span::width).sum::<usize>();
+    let all: Vec<_> = parts.iter().cloned().chain(range.clone()).chain(warning.clone()).collect();
+    if length(&all) <= width {
+        parts = all;
+    } else {
+        for part in warning.into_iter().chain(range) {
+            if length(&parts) + part.iter().map(Span::width).sum::<usize>() <= width {
+                parts.push(part);
+            }
+        }
     }
-    if untouched > 0 {
-        spans.push(span(format!("  {untouched} never touched"), Role::Warning, theme));
-    }
-    write(area, row, &Line::from(spans), buffer);
+    Line::from(parts.concat())
+}
+
+/// What the value at that place of a strip is: `[5] 1.00e-4`, of a group with the first and last of its members.
+fn value_at(strip: &Strip, at: usize) -> Option<String> {
+    let value = format::number(*strip.values.get(at)?);
+    let group = group(strip);
+    let first = at * group;
+    let last = ((at + 1) * group).min(strip.length as usize).saturating_sub(1);
+    Some(if first < last { format!("[{first}-{last}] mean {value}") } else { format!("[{first}] {value}") })
+}
+
+fn strip(
+    strip: &Strip,
+    (cursor, told): (usize, bool),
+    theme: &Theme,
+    area: Rect,
+    row: u16,
+    buffer: &mut Buffer,
+) -> u16 {
+    let width = usize::from(area.width);
+    write(area, row, &head(strip, told, width, theme), buffer);
     let shown = fit(&strip.values, width);
     let group = strip.values.len().div_ceil(shown.len().max(1)).max(1);
     let steps = heat_steps(&shown);
@@ -160,11 +217,11 @@ fn strip(strip: &Strip, cursor: usize, theme: &Theme, area: Rect, row: u16, buff
         });
         write(area, row + 1 + line, &Line::from(cells.collect::<Vec<_>>()), buffer);
     }
-    let Some(value) = strip.values.get(cursor.min(strip.values.len().saturating_sub(1))) else {
+    let at = cursor.min(strip.values.len().saturating_sub(1));
+    let Some(value) = value_at(strip, at) else {
         return row + 3;
     };
-    let at = cursor.min(strip.values.len().saturating_sub(1));
-    let text = format!("▲ [{at}] {}", format::number(*value));
+    let text = format!("▲ {value}");
     let start = (selected * cell).min(width.saturating_sub(text.chars().count()));
     let label = if start < selected * cell { text.replacen('▲', "↑", 1) } else { text };
     write(
@@ -180,18 +237,24 @@ fn strip(strip: &Strip, cursor: usize, theme: &Theme, area: Rect, row: u16, buff
     row + 4
 }
 
-/// How many values lie in each decade.
+/// The decade of a positive value: -30 of 1e-30, also where f32 has it a few roundings below.
+fn decade(value: f64) -> i32 {
+    (value.log10() + 1e-6).floor() as i32
+}
+
+/// How many values lie in each decade; of a long axis, how many groups have their mean there.
 fn histogram(strip: &Strip, theme: &Theme, area: Rect, row: u16, buffer: &mut Buffer) {
     let mut decades = std::collections::BTreeMap::<i32, usize>::new();
     let mut zeros = 0;
     for value in strip.values.iter().map(|value| value.abs()) {
         if value.is_finite() && value > 0.0 {
-            *decades.entry(value.log10().floor() as i32).or_default() += 1;
+            *decades.entry(decade(value)).or_default() += 1;
         } else {
             zeros += 1;
         }
     }
-    let mut spans = vec![span("by decade ", Role::Dim, theme)];
+    let what = if group(strip) > 1 { "groups by decade " } else { "by decade " };
+    let mut spans = vec![span(what, Role::Dim, theme)];
     let most = decades.values().copied().max().unwrap_or(1);
     for (decade, count) in &decades {
         let (sign, style) = heat_cell((8 * count / most) as u8, theme);
@@ -214,5 +277,47 @@ mod tests {
         assert_eq!(fit(&[1.0, 3.0, -5.0, 7.0], 2), [2.0, 6.0]);
         assert_eq!(fit(&[1.0, 2.0], 8), [1.0, 2.0]);
         assert_eq!(fit(&[1.0, 2.0, 3.0], 2), [1.5, 3.0]);
+    }
+
+    fn factor(name: &str, length: u64, values: Vec<f64>) -> Strip {
+        Strip { name: name.into(), axis: "element; 2 to a cell".into(), length, values }
+    }
+
+    fn told(strip: &Strip, told: bool, width: usize) -> String {
+        let line = head(strip, told, width, &Theme::default());
+        line.spans.iter().map(|span| span.content.as_ref()).collect()
+    }
+
+    #[test]
+    fn groups_are_counted_as_groups_and_their_members_are_named() {
+        let strip = factor("exp_avg_sq_col", 5, vec![1e-30, 2e-4, 3e-4]);
+        let text = told(&strip, true, 200);
+        assert_eq!(
+            text,
+            "exp_avg_sq_col 5 values by element, 3 groups of 2  groups min 1.00e-30  max 3.00e-4  1 group never touched"
+        );
+        let narrow = told(&strip, true, 78);
+        assert!(narrow.ends_with("1 group never touched") && !narrow.contains("min"), "{narrow}");
+        let at: Vec<_> = (0..4).filter_map(|at| value_at(&strip, at)).collect();
+        assert_eq!(at, ["[0-1] mean 1.00e-30", "[2-3] mean 2.00e-4", "[4] 3.00e-4"]);
+        assert_eq!((group(&strip), group(&factor("m", 258, vec![0.0; 129]))), (2, 2));
+
+        let each = Strip { axis: "element".into(), ..factor("exp_avg_sq_row", 2, vec![1e-30, 2e-4]) };
+        assert_eq!(value_at(&each, 1).unwrap(), "[1] 2.00e-4");
+        assert!(told(&each, false, 200).ends_with("max 2.00e-4  1 never touched"));
+    }
+
+    #[test]
+    fn rows_that_the_figure_counts_are_not_counted_a_second_time() {
+        let strip = factor("exp_avg_sq_row", 4, vec![1e-30, 2e-4]);
+        assert!(told(&strip, false, 200).contains("1 group never touched"));
+        assert!(!told(&strip, true, 200).contains("never touched"));
+    }
+
+    #[test]
+    fn a_power_of_ten_lies_in_its_own_decade() {
+        let below = f64::from(f32::from_bits(1e-30_f32.to_bits() - 3));
+        assert!(below < 1e-30 && below.log10().floor() == -31.0);
+        assert_eq!([below, 1e-30, 9.9e-31, 1.0, 2e-4].map(decade), [-30, -30, -31, 0, -4]);
     }
 }

@@ -190,7 +190,7 @@ fn pad(column: Column, text: &str, extra: usize) -> String {
     match column {
         Column::Name => {
             let width = width + extra;
-            format!("{:<width$} ", format::elide(text, width))
+            format!("{:<width$} ", format::elide_name(text, width))
         }
         Column::State | Column::Dtype => format!("{:<width$} ", format::cut(text, width)),
         _ => format!("{:>width$} ", format::cut(text, width)),
