@@ -11,7 +11,7 @@
 //! data       corpora, labelled rows, tokenizers, batches with a serialisable cursor
 //! model      llama and distilbert, under Hugging Face's parameter names
 //! optim      driver, one file an optimizer, state views, schedule, clip
-//! backend    devices, the counting allocator
+//! backend    devices, the hot operations, libtorch behind a feature, the counting allocator
 //! worker     engine, control socket, checkpoints, telemetry: everything that runs inside a run's process
 //! run        run directory: create, lock, tail, list, record, export, control client
 //! app        pure state of the UI, one file a subject
@@ -20,7 +20,7 @@
 //! cli        one file a subcommand
 //! ```
 //!
-//! Arrows go one way: `config <- {protocol, ledger} <- {data, model, optim, backend} <- worker <- cli` and
+//! Arrows go one way: `config <- {protocol, ledger} <- {data, backend} <- {model, optim} <- worker <- cli` and
 //! `{protocol, ledger} <- run <- worker`, `{run, ledger} <- app <- ui <- shell <- cli`. The folders `config`, `protocol`,
 //! `ledger`, `run`, `app`, `ui` and `shell` name no Burn type; only `ui` and `shell` name ratatui types.
 //! `tests/layering.rs` reads the `use` lines and enforces it.

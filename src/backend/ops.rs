@@ -19,12 +19,7 @@ pub struct AttentionMask {
 
 /// `softmax(q k^T / sqrt(e) + mask) v`, `[b, t, h e]`, of `q` `[b, t, h, e]` and `k`, `v` `[b, t, k, e]`: `h / k` query
 /// heads share one key and value head.
-pub fn attention(
-    q_bthe: Tensor<4>,
-    k_btke: Tensor<4>,
-    v_btke: Tensor<4>,
-    mask: &AttentionMask,
-) -> Tensor<3> {
+pub fn attention(q_bthe: Tensor<4>, k_btke: Tensor<4>, v_btke: Tensor<4>, mask: &AttentionMask) -> Tensor<3> {
     #[cfg(feature = "libtorch")]
     if let Some(mixed) = fused::attention(&q_bthe, &k_btke, &v_btke, mask) {
         return mixed;

@@ -66,7 +66,11 @@ fn all(probe: Result<Probe, LibtorchError>) -> Vec<Row> {
             let about = format!("libtorch {} on this machine's processor, {threads} threads", probe.libtorch);
             rows.push(row(DeviceName::LibtorchCpu, true, about));
             let cuda = (0..probe.cuda_devices).map(|index| {
-                row(DeviceName::LibtorchCuda(index), true, format!("libtorch {} on CUDA device {index}", probe.libtorch))
+                row(
+                    DeviceName::LibtorchCuda(index),
+                    true,
+                    format!("libtorch {} on CUDA device {index}", probe.libtorch),
+                )
             });
             rows.extend(cuda);
             if probe.cuda_devices == 0 {

@@ -167,8 +167,7 @@ impl Layer {
     }
 
     fn forward(&self, x_btd: Tensor<3>, rotary: &Rotary, mask: &AttentionMask) -> Tensor<3> {
-        let attended =
-            self.self_attn.forward(self.input_layernorm.forward(x_btd.clone()), rotary, mask);
+        let attended = self.self_attn.forward(self.input_layernorm.forward(x_btd.clone()), rotary, mask);
         let x_btd = x_btd + attended;
         let fed = self.mlp.forward(self.post_attention_layernorm.forward(x_btd.clone()));
         x_btd + fed

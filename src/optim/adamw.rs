@@ -85,6 +85,42 @@ impl AdamW {
         self.rounds_each_operation = true;
         self
     }
+
+    /// The update as a chain of operations, where no kernel does it in one.
+    fn composed(
+        &self,
+        scalars: AdamWScalars,
+        param: Tensor<1>,
+        grad: Tensor<1>,
+        state: AdamWState,
+    ) -> (Tensor<1>, AdamWState) {
+        let AdamWScalars { step: count, lr, betas: [beta1, beta2], weight_decay, eps } = scalars;
+        let dtype = param.dtype();
+        let correction = |beta: f64| 1.0 - beta.powf(count as f64);
+        let open = |tensor: Tensor<1>| tensor.cast(DType::F32);
+        let close = |tensor: &Tensor<1>| tensor.clone().cast(dtype);
+        let round = |tensor: Tensor<1>| {
+            if self.rounds_each_operation { tensor.cast(dtype).cast(DType::F32) } else { tensor }
+        };
+
+        let grad = open(grad);
+        let decayed = round(decay(open(param), lr * weight_decay));
+        let exp_avg = round(average(open(state.exp_avg), grad.clone(), beta1));
+        let old = round(open(state.exp_avg_sq).mul_scalar(beta2));
+        let exp_avg_sq = round(old + grad.square().mul_scalar(1.0 - beta2));
+        let max_exp_avg_sq = state.max_exp_avg_sq.map(|largest| open(largest).max_pair(exp_avg_sq.clone()));
+        let second = max_exp_avg_sq.as_ref().unwrap_or(&exp_avg_sq).clone();
+        let root = round(round(second.sqrt()).div_scalar(correction(beta2).sqrt()));
+        let root = round(root.add_scalar(eps));
+        let update = exp_avg.clone().mul_scalar(lr / correction(beta1)) / root;
+        let state = AdamWState {
+            step: count,
+            exp_avg: close(&exp_avg),
+            exp_avg_sq: close(&exp_avg_sq),
+            max_exp_avg_sq: max_exp_avg_sq.as_ref().map(close),
+        };
+        ((decayed - update).cast(dtype), state)
+    }
 }
 
 impl Optimizer for AdamW {
@@ -97,52 +133,29 @@ impl Optimizer for AdamW {
         grad: Tensor<1>,
         state: Option<AdamWState>,
     ) -> (Tensor<1>, AdamWState) {
-        let [beta1, beta2] = self.betas;
-        let dtype = param.dtype();
-        let state = state.unwrap_or_else(|| AdamWState {
+        let mut state = state.unwrap_or_else(|| AdamWState {
             step: 0,
             exp_avg: grad.zeros_like(),
             exp_avg_sq: grad.zeros_like(),
             max_exp_avg_sq: self.amsgrad.then(|| grad.zeros_like()),
         });
-        let count = state.step + 1;
+        state.step += 1;
         let weight_decay = step.weight_decay(self.weight_decay);
-        let (mut param, mut state) = (param, state);
-        let scalars = AdamWScalars { step: count, lr: step.lr, betas: self.betas, weight_decay, eps: self.eps };
+        let AdamWState { step: count, exp_avg, exp_avg_sq, max_exp_avg_sq } = &mut state;
+        let scalars =
+            AdamWScalars { step: *count, lr: step.lr, betas: self.betas, weight_decay, eps: self.eps };
+        let mut param = param;
         let tensors = AdamWTensors {
             param: &mut param,
             grad: &grad,
-            exp_avg: &mut state.exp_avg,
-            exp_avg_sq: &mut state.exp_avg_sq,
-            max_exp_avg_sq: state.max_exp_avg_sq.as_mut(),
+            exp_avg,
+            exp_avg_sq,
+            max_exp_avg_sq: max_exp_avg_sq.as_mut(),
         };
         if !self.rounds_each_operation && ops::adamw_in_place(tensors, scalars) {
-            return (param, AdamWState { step: count, ..state });
+            return (param, state);
         }
-        let correction = |beta: f64| 1.0 - beta.powf(count as f64);
-        let open = |tensor: Tensor<1>| tensor.cast(DType::F32);
-        let close = |tensor: &Tensor<1>| tensor.clone().cast(dtype);
-        let round = |tensor: Tensor<1>| {
-            if self.rounds_each_operation { tensor.cast(dtype).cast(DType::F32) } else { tensor }
-        };
-
-        let grad = open(grad);
-        let decayed = round(decay(open(param), step.lr * weight_decay));
-        let exp_avg = round(average(open(state.exp_avg), grad.clone(), beta1));
-        let old = round(open(state.exp_avg_sq).mul_scalar(beta2));
-        let exp_avg_sq = round(old + grad.square().mul_scalar(1.0 - beta2));
-        let max_exp_avg_sq = state.max_exp_avg_sq.map(|largest| open(largest).max_pair(exp_avg_sq.clone()));
-        let second = max_exp_avg_sq.as_ref().unwrap_or(&exp_avg_sq).clone();
-        let root = round(round(second.sqrt()).div_scalar(correction(beta2).sqrt()));
-        let root = round(root.add_scalar(self.eps));
-        let update = exp_avg.clone().mul_scalar(step.lr / correction(beta1)) / root;
-        let state = AdamWState {
-            step: count,
-            exp_avg: close(&exp_avg),
-            exp_avg_sq: close(&exp_avg_sq),
-            max_exp_avg_sq: max_exp_avg_sq.as_ref().map(close),
-        };
-        ((decayed - update).cast(dtype), state)
+        self.composed(scalars, param, grad, state)
     }
 
     fn figures(

@@ -17,8 +17,8 @@ pub use event::{
     Alert, CheckpointWritten, CommandRecord, DataReport, Event, Header, Host, Ledger, Level, Reason,
     RunEnded, Update, Validation, Window,
 };
-pub use state::{Heat, StateDetail, StateReport, StateTensor, Strip, TensorState, TensorStats};
 pub use probe::Probe;
+pub use state::{Heat, StateDetail, StateReport, StateTensor, Strip, TensorState, TensorStats};
 pub use summary::Summary;
 
 /// Version of every JSON shape; it stands in each document and in the first line of each log.

@@ -19,7 +19,8 @@ pub const PROGRAM: &str = "tui-train-libtorch";
 /// Its path, when it is somewhere else.
 pub const VARIABLE: &str = "TUI_TRAIN_LIBTORCH";
 /// The command that makes it.
-pub const BUILD: &str = "LIBTORCH_USE_PYTORCH=1 cargo build --release --features libtorch --bin tui-train-libtorch";
+pub const BUILD: &str =
+    "LIBTORCH_USE_PYTORCH=1 cargo build --release --features libtorch --bin tui-train-libtorch";
 /// Longest that it may take to load libtorch and to answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(10);
@@ -27,19 +28,27 @@ const POLL: Duration = Duration::from_millis(10);
 /// Why libtorch cannot train here, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LibtorchError {
-    #[error("libtorch cannot train here: there is no {PROGRAM} beside this program or on PATH; build it with `{BUILD}`")]
+    #[error(
+        "libtorch cannot train here: there is no {PROGRAM} beside this program or on PATH; build it with `{BUILD}`"
+    )]
     NotFound,
     #[error("{VARIABLE} = {0} is no file: give the path of {PROGRAM}")]
     NotThere(String),
-    #[error("{program} cannot find its libraries ({said}): libtorch has moved since it was built; build it again with `{BUILD}`")]
+    #[error(
+        "{program} cannot find its libraries ({said}): libtorch has moved since it was built; build it again with `{BUILD}`"
+    )]
     Libraries { program: String, said: String },
     #[error("{program} does not work: {said}; build it again with `{BUILD}`")]
     Broken { program: String, said: String },
     #[error("{program} did not answer within {} s: libtorch hangs while it is loaded", PATIENCE.as_secs())]
     Silent { program: String },
-    #[error("{program} speaks version {theirs} of the record and this program version {ours}: build both from one source")]
+    #[error(
+        "{program} speaks version {theirs} of the record and this program version {ours}: build both from one source"
+    )]
     OtherSchema { program: String, theirs: u32, ours: u32 },
-    #[error("{program} was built against a libtorch without CUDA: build it again against one with CUDA, or use libtorch-cpu")]
+    #[error(
+        "{program} was built against a libtorch without CUDA: build it again against one with CUDA, or use libtorch-cpu"
+    )]
     NoCudaBuild { program: String },
     #[error("libtorch sees no CUDA device here: {0}")]
     NoCuda(String),
@@ -91,13 +100,17 @@ fn cuda(program: &Path, probe: &Probe, index: usize) -> Result<(), LibtorchError
     }
     if probe.cuda_devices == 0 {
         let why = match mask {
-            Some(mask) => format!("CUDA_VISIBLE_DEVICES = \"{mask}\" masks them all, or there is no NVIDIA driver"),
-            None => "there is no NVIDIA driver, or it is too old for this libtorch (`nvidia-smi` says which)".to_owned(),
+            Some(mask) => {
+                format!("CUDA_VISIBLE_DEVICES = \"{mask}\" masks them all, or there is no NVIDIA driver")
+            }
+            None => "there is no NVIDIA driver, or it is too old for this libtorch (`nvidia-smi` says which)"
+                .to_owned(),
         };
         return Err(LibtorchError::NoCuda(why));
     }
     if index >= probe.cuda_devices {
-        let masked = mask.map_or_else(String::new, |mask| format!("; CUDA_VISIBLE_DEVICES = \"{mask}\" masks the others"));
+        let masked = mask
+            .map_or_else(String::new, |mask| format!("; CUDA_VISIBLE_DEVICES = \"{mask}\" masks the others"));
         return Err(LibtorchError::NoSuchDevice { index, seen: probe.cuda_devices, masked });
     }
     Ok(())
@@ -133,13 +146,14 @@ fn find(named: Option<OsString>) -> Result<PathBuf, LibtorchError> {
     let beside = std::env::current_exe().ok().and_then(|this| Some(this.parent()?.to_owned()));
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders = beside.into_iter().chain(std::env::split_paths(&path));
-    folders.find_map(|folder| Some(folder.join(PROGRAM)).filter(|file| file.is_file())).ok_or(LibtorchError::NotFound)
+    folders
+        .find_map(|folder| Some(folder.join(PROGRAM)).filter(|file| file.is_file()))
+        .ok_or(LibtorchError::NotFound)
 }
 
 /// Exit status in words, standard output and standard error of `PROGRAM probe`.
 fn ask(program: &Path) -> Result<(String, String, String), LibtorchError> {
-    let broken =
-        |said: String| LibtorchError::Broken { program: program.display().to_string(), said };
+    let broken = |said: String| LibtorchError::Broken { program: program.display().to_string(), said };
     let mut child = Command::new(program)
         .arg("probe")
         .stdin(Stdio::null())

@@ -5,7 +5,7 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use tui_train::{
     backend::devices,
-    config::{Layers, OptimizerName},
+    config::{DeviceName, Layers, OptimizerName},
     data::{Cursor, Dataset, Windows},
     worker::trainer,
 };
@@ -15,7 +15,7 @@ fn updates(criterion: &mut Criterion) {
     for name in OptimizerName::ALL {
         let layers = Layers::new().with_assignment(&format!("optimizer.name={name}"));
         let config = layers.and_then(|layers| layers.resolve()).expect("the demo resolves").config;
-        let device = devices::open("flex").expect("flex is always there");
+        let device = devices::open(DeviceName::Flex).expect("flex is always there");
         let dataset = Dataset::open(&config).expect("the stories are built in");
         let mut windows = Windows::new(dataset, &config, Cursor::default()).expect("from the start");
         let mut training = trainer::build(&config, &device.device).expect("llama is there");

@@ -35,7 +35,7 @@ fn trains_on_a_folder_of_text_and_can_be_looked_into() {
 
     let header = &events[0];
     assert_eq!((&header["type"], &header["schema"]), (&"header".into(), &1.into()));
-    assert_eq!(header["device"], "flex");
+    assert_eq!(header["device"], crate::support::device_name());
     assert_eq!(header["data"]["documents"], 30);
     assert_eq!(
         header["config"]["data"]["path"],

@@ -6,5 +6,6 @@ mod check;
 mod classification_data;
 mod headless;
 mod inspect;
+mod libtorch;
 mod lifecycle;
 mod weights;

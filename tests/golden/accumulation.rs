@@ -1,6 +1,6 @@
 //! The gradient of a window of unequal micro-batches against PyTorch's gradient of one big batch.
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Tensor, TensorData};
 use tui_train::{data::IGNORE, model::loss};
 
 use super::{number, numbers, read};
@@ -11,7 +11,7 @@ const TOLERANCE: f64 = 1e-7;
 #[test]
 fn a_window_is_divided_by_its_target_count() {
     let document = read("grad_accumulation.json");
-    let device = Device::flex().autodiff();
+    let device = crate::support::device().autodiff();
     let weight: Vec<f32> = numbers(&document["W0"]["data"]).into_iter().map(|value| value as f32).collect();
     let weight = Tensor::<2>::from_data(TensorData::new(weight, [5, 3]), &device).require_grad();
     let window = &document["full_window"];
@@ -29,7 +29,7 @@ fn a_window_is_divided_by_its_target_count() {
         tokens += targets.iter().filter(|&&target| target != IGNORE).count();
         let x = Tensor::<2>::from_data(TensorData::new(inputs, [targets.len(), 3]), &device);
         let logits = x.matmul(weight.clone().transpose());
-        let sum = loss::cross_entropy_sum(logits, &targets, &Device::flex());
+        let sum = loss::cross_entropy_sum(logits, &targets, &crate::support::device());
         loss_sum += f64::from(sum.clone().into_scalar::<f32>());
         let tape = sum.backward();
         let part = weight.grad(&tape).unwrap().into_data();

@@ -1,6 +1,6 @@
 //! Global-norm clipping and accumulation against PyTorch.
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Tensor, TensorData};
 use tui_train::optim::{Gradients, clip};
 
 use super::{number, numbers, read};
@@ -16,7 +16,10 @@ fn clips_by_the_global_norm_as_pytorch_does() {
         for (parameter, values) in case["grads"].as_object().unwrap() {
             let values: Vec<f32> = numbers(values).into_iter().map(|value| value as f32).collect();
             let count = values.len();
-            gradients.insert(parameter, Tensor::from_data(TensorData::new(values, [count]), &Device::flex()));
+            gradients.insert(
+                parameter,
+                Tensor::from_data(TensorData::new(values, [count]), &crate::support::device()),
+            );
         }
         let norm = clip::global_norm(&gradients);
         let expected = number(&case["torch_total_norm"]);

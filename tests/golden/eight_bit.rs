@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn::tensor::{DType, Tensor, TensorData};
 use serde_json::{Value, json};
 use tui_train::optim::{
     self, Entry, ParameterUpdates, Value as StateValue, driver::Target, quantize::DynamicMap,
@@ -75,7 +75,9 @@ fn a_tensor_of_seventeen_blocks_the_last_one_short() {
     let shape = [65, 64];
     let ranges: Vec<[usize; 2]> = serde_json::from_value(document["ranges"].clone()).unwrap();
     let count = 65 * 64;
-    let flat = |values: Vec<f32>| Tensor::<1>::from_data(TensorData::new(values, [count]), &Device::flex());
+    let flat = |values: Vec<f32>| {
+        Tensor::<1>::from_data(TensorData::new(values, [count]), &crate::support::device())
+    };
     // The document's `input_formula`.
     let mut param =
         flat((0..count).map(|i| ((i * 31 + 7) % 201) as f32 - 100.0).map(|x| x / 128.0).collect());

@@ -1,6 +1,6 @@
 //! Every optimizer trace: parameters and state after each of its updates.
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn::tensor::{DType, Tensor, TensorData};
 use serde_json::Value;
 use tui_train::optim::{Entry, Value as StateValue, driver::Target};
 
@@ -151,7 +151,7 @@ pub(super) fn compare(
 pub(super) fn tensor(value: &Value, dtype: DType) -> Tensor<1> {
     let values: Vec<f32> = numbers(value).into_iter().map(|value| value as f32).collect();
     let count = values.len();
-    Tensor::<1>::from_data(TensorData::new(values, [count]), &Device::flex()).cast(dtype)
+    Tensor::<1>::from_data(TensorData::new(values, [count]), &crate::support::device()).cast(dtype)
 }
 
 pub(super) fn values(tensor: &Tensor<1>) -> Vec<f64> {

@@ -3,7 +3,6 @@
 
 use std::path::PathBuf;
 
-use burn::tensor::Device;
 use safetensors::SafeTensors;
 use serde_json::Value;
 use tui_train::{
@@ -113,7 +112,7 @@ fn batch(inputs: &[i64], lengths: &[i64], targets: &[i64]) -> Batch {
 }
 
 fn build(config: &Config) -> Box<dyn Training> {
-    trainer::build(config, &Device::flex()).unwrap_or_else(|error| panic!("{error}"))
+    trainer::build(config, &crate::support::device()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Logits at the places that count: beyond a row's length they mean nothing.
@@ -133,7 +132,7 @@ fn compare_logits(model: &str, ours: Vec<f32>, expected: &Expected, batch: &Batc
 
 #[test]
 fn logits() {
-    let device = Device::flex();
+    let device = crate::support::device();
     for model in ["llama-tied", "llama-untied"] {
         let (config, expected) = (config(model, &[]), Expected::of(model));
         let plan = plan(&config.model).unwrap().unwrap();

@@ -38,6 +38,7 @@ impl Terminal {
         command.env_clear();
         command.env("TERM", "xterm-256color");
         command.env("TUI_TRAIN_HOME", sandbox.home());
+        command.env("TUI_TRAIN_TRAIN_DEVICE", crate::support::device_name());
         command.cwd(sandbox.path(""));
         for setting in SMALL.iter().chain(settings) {
             let (key, value) = setting.split_once('=').unwrap();

@@ -8,6 +8,16 @@ use std::{
 
 use serde_json::Value;
 
+/// What the tests train on: flex, or the device that `TEST_DEVICE` names, in a build that has it.
+pub(crate) fn device_name() -> String {
+    std::env::var("TEST_DEVICE").unwrap_or_else(|_| "flex".to_owned())
+}
+
+/// The same, opened.
+pub(crate) fn device() -> burn::tensor::Device {
+    tui_train::backend::devices::open(device_name().parse().unwrap()).unwrap().device
+}
+
 /// Longest that any condition is waited for.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -48,6 +58,8 @@ impl Sandbox {
             command.env_remove(name);
         }
         command.args(arguments).current_dir(self.folder.path());
+        // Left to itself a program takes the best device there is, and its neighbour in the target folder may be libtorch's.
+        command.env("TUI_TRAIN_TRAIN_DEVICE", device_name());
         command.env("TUI_TRAIN_HOME", self.home()).env_remove("HOME").env_remove("XDG_STATE_HOME");
         command
     }

@@ -31,7 +31,7 @@ fn five_sequences() -> (tempfile::TempDir, String) {
 }
 
 fn build(config: &Config) -> Box<dyn Training> {
-    trainer::build(config, &burn::tensor::Device::flex()).unwrap()
+    trainer::build(config, &crate::support::device()).unwrap()
 }
 
 /// The gradient of these micro-batches, each divided by what the function says.

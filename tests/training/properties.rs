@@ -17,7 +17,7 @@ fn config(settings: &[&str]) -> Config {
 }
 
 fn device() -> burn::tensor::Device {
-    burn::tensor::Device::flex()
+    crate::support::device()
 }
 
 /// Trains and returns each update's outcome.

@@ -22,7 +22,7 @@ pub fn probe() -> Probe {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         libtorch: shim::version(),
         folder: env!("LIBTORCH_LIB_DIR").to_owned(),
-        cuda_build: tch::utils::has_cuda(),
+        cuda_build: tch::utils::has_cudart(),
         cuda_devices: if tch::Cuda::is_available() { tch::Cuda::device_count().max(0) as usize } else { 0 },
     }
 }

@@ -94,9 +94,7 @@ pub fn grad<const N: usize>(
     let pointers = inputs.each_ref().map(pointer);
     let mut gradients = [ptr::null_mut(); N];
     // SAFETY: all pointers are those of living tensors, and the arrays hold N of them.
-    check(unsafe {
-        shim_grad(root.as_ptr(), seed.as_ptr(), pointers.as_ptr(), N, gradients.as_mut_ptr())
-    })?;
+    check(unsafe { shim_grad(root.as_ptr(), seed.as_ptr(), pointers.as_ptr(), N, gradients.as_mut_ptr()) })?;
     // SAFETY: the shim made each tensor for us; nobody else has it.
     Ok(gradients.map(|raw| (!raw.is_null()).then(|| unsafe { Tensor::from_ptr(raw) })))
 }
