@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, mpsc::SyncSender},
 };
 
-use crate::{app::Msg, protocol::AccumulationCheck};
+use crate::{app::Msg, protocol::AccumulationCheck, run::libtorch};
 
 /// The running check; dropping it ends its process.
 #[derive(Debug)]
@@ -32,7 +32,10 @@ impl Checking {
         command.args(["check", "accumulation", "--json", "/dev/stdin"]);
         // The settings say everything that was set by hand, the environment's part included.
         for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("TUI_TRAIN_") && name != "TUI_TRAIN_HOME" {
+            if name.to_string_lossy().starts_with("TUI_TRAIN_")
+                && name != "TUI_TRAIN_HOME"
+                && name != libtorch::VARIABLE
+            {
                 command.env_remove(name);
             }
         }

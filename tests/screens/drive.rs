@@ -7,7 +7,9 @@ const ENDLESS: &str = "train.max_updates=1000000";
 
 /// The number behind `update ` on the Train screen of a run that is being watched.
 fn update_of(screen: &str) -> Option<u64> {
-    if !screen.contains(" on flex") || !screen.contains("learning rate") {
+    if !screen.contains(&format!(" on {}", crate::support::device_name()))
+        || !screen.contains("learning rate")
+    {
         return None;
     }
     let digits = screen.split("update ").nth(1)?.trim_start();
@@ -56,7 +58,8 @@ fn a_person_drives_two_runs_and_compares_them() {
     terminal.wait_text("8 x 2 = 16".replace('8', "2").replace("16", "4").as_str());
     terminal.press("s");
     terminal.wait("the second run", |screen| {
-        screen.contains("adafactor on flex") && update_of(screen).is_some_and(|update| update > 3)
+        screen.contains(&format!("adafactor on {}", crate::support::device_name()))
+            && update_of(screen).is_some_and(|update| update > 3)
     });
     assert_eq!(sandbox.runs().len(), 2);
     terminal.press("x");

@@ -39,6 +39,12 @@ impl Terminal {
         command.env("TERM", "xterm-256color");
         command.env("TUI_TRAIN_HOME", sandbox.home());
         command.env("TUI_TRAIN_TRAIN_DEVICE", crate::support::device_name());
+        // Where libtorch's program is, and that its threads do not spin where several workers share the cores.
+        for name in ["TUI_TRAIN_LIBTORCH", "OMP_WAIT_POLICY"] {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
         command.cwd(sandbox.path(""));
         for setting in SMALL.iter().chain(settings) {
             let (key, value) = setting.split_once('=').unwrap();

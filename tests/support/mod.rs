@@ -54,7 +54,9 @@ impl Sandbox {
     /// The binary with these arguments, not started.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tui-train"));
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TUI_TRAIN_")) {
+        for (name, _) in std::env::vars()
+            .filter(|(name, _)| name.starts_with("TUI_TRAIN_") && name != "TUI_TRAIN_LIBTORCH")
+        {
             command.env_remove(name);
         }
         command.args(arguments).current_dir(self.folder.path());
