@@ -19,7 +19,11 @@ pub mod show;
 pub mod stop;
 pub mod worker;
 
-use std::io::IsTerminal;
+use std::{
+    ffi::OsString,
+    io::{IsTerminal, Write},
+    process::{Command, Stdio},
+};
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
@@ -131,11 +135,24 @@ fn elsewhere(config: &mut Config) -> anyhow::Result<Option<i32>> {
     if cfg!(feature = "libtorch") || !device.needs_libtorch() {
         return Ok(None);
     }
-    let status = std::process::Command::new(&program)
-        .args(std::env::args_os().skip(1))
-        .status()
-        .with_context(|| format!("cannot start {}", program.display()))?;
-    Ok(Some(status.code().unwrap_or(FAILED)))
+    let piped = settings::piped();
+    let is_pipe =
+        |path: &OsString| std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir());
+    let arguments = std::env::args_os()
+        .skip(1)
+        .map(|argument| if piped.is_some() && is_pipe(&argument) { "/dev/stdin".into() } else { argument });
+    let mut command = Command::new(&program);
+    command.args(arguments);
+    if piped.is_some() {
+        command.stdin(Stdio::piped());
+    }
+    let cannot = || format!("cannot start {}", program.display());
+    let mut child = command.spawn().with_context(cannot)?;
+    if let (Some(text), Some(mut pipe)) = (piped, child.stdin.take()) {
+        // A program that ends before it has read says why itself.
+        let _ = pipe.write_all(text.as_bytes());
+    }
+    Ok(Some(child.wait().with_context(cannot)?.code().unwrap_or(FAILED)))
 }
 
 /// The error and its causes, each said once: many name their cause themselves.

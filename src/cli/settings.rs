@@ -1,8 +1,16 @@
 //! The flags that make a configuration, shared by every subcommand that takes one.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::OnceLock};
 
 use crate::config::{ConfigError, Layers, Resolved};
+
+/// A configuration that came through a pipe.
+static PIPED: OnceLock<String> = OnceLock::new();
+
+/// The configuration that came through a pipe, if one did.
+pub fn piped() -> Option<&'static str> {
+    PIPED.get().map(String::as_str)
+}
 
 /// `[CONFIG.toml] [--set key=value]... [--device D]`
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -13,7 +21,7 @@ pub struct Settings {
     /// Set one key, such as train.accumulate=4; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Device to train on: auto or flex
+    /// Device to train on: auto, flex, libtorch-cpu or libtorch-cuda:N
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<String>,
 }
@@ -33,6 +41,14 @@ impl Settings {
     /// A key that is unknown or holds a value of the wrong type.
     pub fn layers(&self) -> Result<Layers, ConfigError> {
         let layers = match &self.file {
+            // What comes through a pipe can be read once, and another program may have to read it, too.
+            Some(path) if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) => {
+                let text = std::fs::read_to_string(path).map_err(|error| ConfigError::File {
+                    path: path.display().to_string(),
+                    problem: format!("cannot be read: {error}"),
+                })?;
+                Layers::new().with_toml(PIPED.get_or_init(|| text), &path.display().to_string())?
+            }
             Some(path) => Layers::new().with_file(path)?,
             None => Layers::new(),
         };

@@ -12,7 +12,10 @@ fn a_key_checks_the_accumulation_of_the_draft() {
     terminal.wait_text("2 x 4 = 8");
     terminal.press("A");
     let answer = terminal.wait_text("the same gradient but for rounding");
-    assert!(answer.contains("1 x 8") && answer.contains("8 x 1") && answer.contains("128"), "{answer}");
+    assert!(
+        answer.contains("1 x 8") && answer.contains("8 x 1") && answer.contains("128 targets"),
+        "{answer}"
+    );
     terminal.press("\x1b");
     terminal.wait("the form again", |screen| !screen.contains("accumulation check"));
     assert!(sandbox.runs().is_empty(), "a check is no run");
