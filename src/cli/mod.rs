@@ -20,8 +20,8 @@ pub mod stop;
 pub mod worker;
 
 use std::{
-    ffi::OsString,
     io::{IsTerminal, Write},
+    path::Path,
     process::{Command, Stdio},
 };
 
@@ -136,11 +136,13 @@ fn elsewhere(config: &mut Config) -> anyhow::Result<Option<i32>> {
         return Ok(None);
     }
     let piped = settings::piped();
-    let is_pipe =
-        |path: &OsString| std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir());
-    let arguments = std::env::args_os()
-        .skip(1)
-        .map(|argument| if piped.is_some() && is_pipe(&argument) { "/dev/stdin".into() } else { argument });
+    let arguments = std::env::args_os().skip(1).map(|argument| {
+        if piped.is_some() && settings::is_pipe(Path::new(&argument)) {
+            "/dev/stdin".into()
+        } else {
+            argument
+        }
+    });
     let mut command = Command::new(&program);
     command.args(arguments);
     if piped.is_some() {

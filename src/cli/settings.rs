@@ -1,11 +1,19 @@
 //! The flags that make a configuration, shared by every subcommand that takes one.
 
-use std::{path::PathBuf, sync::OnceLock};
+use std::{
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
 
-use crate::config::{ConfigError, Layers, Resolved};
+use crate::config::{ConfigError, Layers, Resolved, layers};
 
 /// A configuration that came through a pipe.
 static PIPED: OnceLock<String> = OnceLock::new();
+
+/// Whether a path is neither a file nor a folder, so that what it gives can be read once.
+pub fn is_pipe(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir())
+}
 
 /// The configuration that came through a pipe, if one did.
 pub fn piped() -> Option<&'static str> {
@@ -42,11 +50,8 @@ impl Settings {
     pub fn layers(&self) -> Result<Layers, ConfigError> {
         let layers = match &self.file {
             // What comes through a pipe can be read once, and another program may have to read it, too.
-            Some(path) if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) => {
-                let text = std::fs::read_to_string(path).map_err(|error| ConfigError::File {
-                    path: path.display().to_string(),
-                    problem: format!("cannot be read: {error}"),
-                })?;
+            Some(path) if is_pipe(path) => {
+                let text = layers::read(path)?;
                 Layers::new().with_toml(PIPED.get_or_init(|| text), &path.display().to_string())?
             }
             Some(path) => Layers::new().with_file(path)?,

@@ -56,11 +56,7 @@ impl Layers {
 
     /// Adds a configuration file.
     pub fn with_file(self, path: &std::path::Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::File {
-            path: path.display().to_string(),
-            problem: format!("cannot be read: {error}"),
-        })?;
-        self.with_toml(&text, &path.display().to_string())
+        self.with_toml(&read(path)?, &path.display().to_string())
     }
 
     /// Adds `TUI_TRAIN_SECTION_KEY` variables. `TUI_TRAIN_HOME` and `TUI_TRAIN_LIBTORCH` are not settings.
@@ -168,6 +164,17 @@ impl Layers {
             .find(|(name, ..)| name == key)
             .map(|(_, value, origin)| (value, origin.as_str()))
     }
+}
+
+/// The text of a configuration file.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read(path: &std::path::Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(path).map_err(|error| ConfigError::File {
+        path: path.display().to_string(),
+        problem: format!("cannot be read: {error}"),
+    })
 }
 
 /// `max_updates` and `epochs` exclude each other; what was set by hand beats the preset.

@@ -1,23 +1,14 @@
 //! Mistakes in the data of a classification: one sentence that names the file and the place, exit code 2, no run left
 //! behind.
 
+use super::bad_input::refused_in;
 use crate::support::Sandbox;
 
 /// Writes a table of this name and text, runs with it and these settings, and expects a refusal that holds these words.
 fn refused(name: &str, text: &[u8], settings: &[&str], words: &[&str]) {
     let sandbox = Sandbox::new();
     let path = format!("data.path={}", sandbox.file(name, text));
-    let mut arguments = vec!["run", "--headless", "--set", "model.preset=distilbert-nano", "--set", &path];
-    settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
-    let output = sandbox.run(&arguments);
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{name} {settings:?}: {message}");
-    assert!(output.stdout.is_empty(), "standard output is data");
-    assert_eq!(message.trim_end().lines().count(), 1, "one sentence: {message}");
-    for word in words {
-        assert!(message.contains(word), "`{word}` is not in: {message}");
-    }
-    assert!(sandbox.runs().is_empty(), "a run that cannot start leaves no folder");
+    refused_in(&sandbox, &[&["model.preset=distilbert-nano", &path], settings].concat(), words);
 }
 
 #[test]
