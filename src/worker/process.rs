@@ -210,13 +210,11 @@ fn train(around: &Surroundings) -> Over {
 }
 
 fn measured(training: &dyn Training) -> Measured {
-    let parameters = training.parameters();
-    let elements: usize = parameters.iter().map(|(_, shape)| shape.iter().product::<usize>()).sum();
     let optimizer = training.optimizer();
     let own = optimizer.names().into_iter().flat_map(|name| optimizer.entries(&name));
     let entries: Vec<_> = own.chain(optimizer.shared()).collect();
     Measured {
-        parameter_bytes: elements as u64 * ledger::F32,
+        parameter_bytes: training.parameter_bytes(),
         state_elements: entries.iter().map(crate::optim::Entry::elements).sum(),
         state_bytes: entries.iter().map(crate::optim::Entry::bytes).sum(),
         ..Measured::default()

@@ -9,9 +9,9 @@ use burn::tensor::{DType, Device, Tensor};
 
 use super::{check::Accumulated, metrics::Confusion, weights};
 use crate::{
-    config::{Arch, Config, OptimizerName, Task, validate},
+    config::{Arch, Config, OptimizerName, Precision, Task, validate},
     data::{Batch, Pass},
-    model::{Noise, TrainModel, distilbert::DistilBertForSequenceClassification, llama::Llama},
+    model::{Noise, TrainModel, distilbert::DistilBertForSequenceClassification, llama::Llama, working_copy},
     optim::{self, Gradients, ParameterUpdates, clip, driver, stats},
     protocol::{StateDetail, StateTensor, TensorState},
     run::weights::{WeightsError, plan},
@@ -34,6 +34,9 @@ pub trait Training {
 
     /// Names and shapes of all parameters, in the model's order.
     fn parameters(&self) -> Vec<(String, Vec<usize>)>;
+
+    /// Bytes of the parameters, and of their copy where the passes see one.
+    fn parameter_bytes(&self) -> u64;
 
     /// Parameters, read to the host.
     fn weights(&self) -> Vec<weights::HostTensor>;
@@ -106,8 +109,11 @@ pub fn build(config: &Config, device: &Device) -> anyhow::Result<Box<dyn Trainin
 /// One architecture under training.
 #[allow(missing_debug_implementations)]
 pub struct Trainer<M: TrainModel> {
-    /// Taken out only while the optimizer walks it.
+    /// The parameters, f32. Taken out only while the optimizer walks it.
     model: Option<M>,
+    /// What the passes see instead, where they compute in bf16.
+    working_copy: Option<M>,
+    precision: Precision,
     optimizer: Box<dyn ParameterUpdates>,
     gradients: Gradients,
     /// Sum of the window's losses, each divided by the window's targets; on the device.
@@ -122,7 +128,8 @@ pub struct Trainer<M: TrainModel> {
 
 impl<M: TrainModel> Trainer<M> {
     fn build(config: &Config, device: &Device) -> anyhow::Result<Box<dyn Training>> {
-        let trainer = Self::new(config, device).with_weights(config)?;
+        let mut trainer = Self::new(config, device).with_weights(config)?;
+        trainer.copy();
         if config.optimizer.name == OptimizerName::Muon {
             optim::muon::check(&trainer.parameters())?;
         }
@@ -133,6 +140,8 @@ impl<M: TrainModel> Trainer<M> {
     pub fn new(config: &Config, device: &Device) -> Self {
         Self {
             model: Some(M::init(config, &device.clone().autodiff())),
+            working_copy: None,
+            precision: config.train.precision,
             optimizer: optim::build(&config.optimizer),
             gradients: Gradients::new(),
             loss: None,
@@ -151,6 +160,13 @@ impl<M: TrainModel> Trainer<M> {
             self.model = Some(weights::load(model, &plan)?);
         }
         Ok(self)
+    }
+
+    /// Brings what the passes see to what the parameters are now.
+    fn copy(&mut self) {
+        if self.precision == Precision::Bf16 {
+            self.working_copy = self.model.clone().map(working_copy::bf16);
+        }
     }
 
     fn tensor_state(
@@ -173,7 +189,9 @@ impl<M: TrainModel> Trainer<M> {
 
 impl<M: TrainModel> Training for Trainer<M> {
     fn micro_batch(&mut self, batch: &Batch, pass: Pass) -> PassTimes {
-        let Some(model) = &self.model else { return PassTimes::default() };
+        let Some(model) = self.working_copy.as_ref().or(self.model.as_ref()) else {
+            return PassTimes::default();
+        };
         if batch.target_count == 0 || pass.target_count == 0 {
             return PassTimes::default();
         }
@@ -200,6 +218,8 @@ impl<M: TrainModel> Training for Trainer<M> {
         let grad_norm = clip::global_norm(&gradients);
         let skipped = !loss.is_finite() || !grad_norm.is_finite();
         if !skipped && let Some(model) = self.model.take() {
+            // Of no use any more: given up before the optimizer asks for memory.
+            self.working_copy = None;
             let scale = clip::coefficient(grad_norm, self.max_norm);
             let apply = driver::Apply { lr, scale, measure };
             let (model, measured) = driver::apply(&mut *self.optimizer, model, gradients, apply);
@@ -207,6 +227,7 @@ impl<M: TrainModel> Training for Trainer<M> {
             if measure {
                 self.measured = measured;
             }
+            self.copy();
         }
         Outcome { loss, grad_norm, skipped, empty: false }
     }
@@ -218,7 +239,7 @@ impl<M: TrainModel> Training for Trainer<M> {
 
     fn evaluate(&self, batches: &mut dyn Iterator<Item = Batch>) -> Evaluation {
         let (mut sum, mut targets, mut confusion) = (0.0, 0, Confusion::default());
-        if let Some(model) = self.model.as_ref().map(M::valid) {
+        if let Some(model) = self.working_copy.as_ref().or(self.model.as_ref()).map(M::valid) {
             for batch in batches {
                 let (loss, found) = model.evaluate(&batch);
                 sum += f64::from(loss.sum.into_scalar::<f32>());
@@ -238,6 +259,15 @@ impl<M: TrainModel> Training for Trainer<M> {
 
     fn parameters(&self) -> Vec<(String, Vec<usize>)> {
         self.model.as_ref().map(weights::shapes).unwrap_or_default()
+    }
+
+    fn parameter_bytes(&self) -> u64 {
+        let mut all: BTreeMap<_, u64> = BTreeMap::new();
+        for model in [&self.model, &self.working_copy].into_iter().flatten() {
+            // A norm's parameter is one and the same in both.
+            all.extend(weights::bytes(model));
+        }
+        all.into_values().sum()
     }
 
     fn weights(&self) -> Vec<weights::HostTensor> {

@@ -3,6 +3,7 @@
 //! Burn 0.22 is the last version with this backend, and says so wherever it is named.
 #![allow(deprecated)]
 
+pub(super) mod cross_entropy;
 mod node;
 pub(super) mod ops;
 pub(super) mod optim;

@@ -49,6 +49,10 @@ impl Training for Scripted {
         Vec::new()
     }
 
+    fn parameter_bytes(&self) -> u64 {
+        4
+    }
+
     fn weights(&self) -> Vec<HostTensor> {
         vec![HostTensor { name: "weight".into(), shape: vec![1], values: vec![0.0] }]
     }
