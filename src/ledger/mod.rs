@@ -2,6 +2,7 @@
 //! and optimizer state. Exact but for the activations, which are an estimate and carry `~` wherever shown.
 
 pub mod activations;
+pub mod advice;
 pub mod shapes;
 pub mod state;
 

@@ -15,9 +15,11 @@ use super::{
     commands::{Mode, Waiting},
     control::{Incoming, Status},
     event_log::Events,
+    fault::{self, Fault, Phase},
     trainer::{Evaluation, Outcome, Training},
 };
 use crate::{
+    backend::devices,
     config::{Config, Task, schedule},
     data::{Cursor, DataError, Dataset, Window as Batches},
     protocol::{Alert, CheckpointWritten, Command, Event, Level, Reason, Update, Validation, Window},
@@ -77,6 +79,9 @@ pub(super) struct Engine<'a> {
     last_window_event: Instant,
     last_validation: u64,
     last_checkpoint: Option<u64>,
+    phase: Phase,
+    /// Whether all parameters and all state are those of the last update.
+    intact: bool,
 }
 
 /// What was trained since the last update event.
@@ -109,6 +114,8 @@ pub fn train(
         last_window_event: now,
         last_validation: 0,
         last_checkpoint: None,
+        phase: Phase::default(),
+        intact: true,
     };
     let (reason, message) = engine.run(windows)?;
     engine.finish();
@@ -122,8 +129,10 @@ impl Engine<'_> {
     ) -> Result<(Reason, Option<String>), DataError> {
         for window in windows {
             let window = window?;
-            if !self.window(&window) {
-                return Ok((Reason::Stopped, None));
+            match fault::guard(|| self.window(&window)) {
+                Ok(true) => {}
+                Ok(false) => return Ok((Reason::Stopped, None)),
+                Err(fault) => return Ok(self.give_up(&fault)),
             }
             if self.skipped_in_a_row >= self.around.config.train.max_skipped {
                 let clip = if self.around.config.clip.max_norm > 0.0 { "lower" } else { "switch on" };
@@ -147,6 +156,25 @@ impl Engine<'_> {
         ))
     }
 
+    /// The device has no more memory or is lost: what the window had asked for is given back, and the parameters are not
+    /// asked for again where they cannot be had.
+    fn give_up(&mut self, fault: &Fault) -> (Reason, Option<String>) {
+        let mut sentence = fault.sentence(&self.around.config, self.phase);
+        self.intact = matches!(fault, Fault::OutOfMemory { .. }) && self.phase == Phase::Passes;
+        // There is no memory to evaluate with.
+        self.last_validation = self.done.updates;
+        if self.intact {
+            self.training.discard_window();
+            devices::give_back_memory();
+        } else if self.done.updates > 0 {
+            sentence.push_str(&match self.last_checkpoint {
+                Some(update) => format!("; what is left is the checkpoint of update {update}"),
+                None => "; no checkpoint had been written, checkpoint.every_updates writes some".to_owned(),
+            });
+        }
+        (fault.reason(), Some(sentence))
+    }
+
     /// One update. False: a stop came while the window was paused, so that it was dropped.
     fn window(&mut self, window: &Batches) -> bool {
         let count = window.micro_batches.len() as u64;
@@ -157,6 +185,7 @@ impl Engine<'_> {
                 return false;
             }
             let start = Instant::now();
+            self.phase = Phase::Passes;
             self.training.micro_batch(batch, pass);
             busy += start.elapsed();
             let done = pass.micro_batch + 1;
@@ -192,7 +221,9 @@ impl Engine<'_> {
         let measure = every(config.log.state_every);
 
         let start = Instant::now();
+        self.phase = Phase::Update;
         let outcome = self.training.update(lr, measure);
+        self.phase = Phase::Passes;
         busy += start.elapsed();
         let epoch_ends = config.train.epochs.is_some() && self.cursor.epoch < window.after.epoch;
         self.cursor = window.after;
@@ -303,7 +334,7 @@ impl Engine<'_> {
     }
 
     pub(super) fn checkpoint(&mut self) -> std::io::Result<()> {
-        if self.done.updates == 0 || self.last_checkpoint == Some(self.done.updates) {
+        if !self.intact || self.done.updates == 0 || self.last_checkpoint == Some(self.done.updates) {
             return Ok(());
         }
         let config = &self.around.config;

@@ -15,6 +15,7 @@ use super::{
     control::{self, Status},
     engine::{self, Done, Ending, Surroundings},
     event_log::EventLog,
+    fault::{self, Fault, Phase},
     nvml::Gpu,
     telemetry::{self, Telemetry},
     trainer::{self, Training},
@@ -179,14 +180,13 @@ impl Over {
         Self { reason: Reason::Failed, message: Some(message), done: None }
     }
 
-    fn panicked(panic: &(dyn Any + Send)) -> Self {
-        let words = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied())
-            .unwrap_or("a panic without a message");
-        let reason = if words.contains("out of memory") { Reason::OutOfMemory } else { Reason::Failed };
-        Self { reason, message: Some(words.to_owned()), done: None }
+    /// What the engine could not see: it had not begun, or was about to end.
+    fn panicked(panic: &(dyn Any + Send), config: &Config) -> Self {
+        let words = fault::words(panic);
+        let fault = Fault::of(words);
+        let reason = fault.as_ref().map_or(Reason::Failed, Fault::reason);
+        let message = fault.map_or_else(|| words.to_owned(), |fault| fault.sentence(config, Phase::Start));
+        Self { reason, message: Some(message), done: None }
     }
 }
 
@@ -205,7 +205,7 @@ fn train(around: &Surroundings) -> Over {
             Over { reason, message, done: Some((done, measured)) }
         }
         Ok(Err(error)) => Over::failed(format!("{error:#}")),
-        Err(panic) => Over::panicked(&*panic),
+        Err(panic) => Over::panicked(&*panic, &around.config),
     }
 }
 

@@ -9,6 +9,7 @@ use burn::tensor::{DType, Device, Tensor};
 
 use super::{check::Accumulated, metrics::Confusion, weights};
 use crate::{
+    backend::devices,
     config::{Arch, Config, OptimizerName, Precision, Task, validate},
     data::{Batch, Pass},
     model::{Noise, TrainModel, distilbert::DistilBertForSequenceClassification, llama::Llama, working_copy},
@@ -99,6 +100,7 @@ pub struct Evaluation {
 /// There is no such model to train, or `model.weights` cannot be loaded.
 pub fn build(config: &Config, device: &Device) -> anyhow::Result<Box<dyn Training>> {
     validate::trainable(config)?;
+    devices::use_tf32(config.train.tf32);
     match config.model.arch {
         Arch::Llama => Trainer::<Llama>::build(config, device),
         Arch::DistilBert => Trainer::<DistilBertForSequenceClassification>::build(config, device),

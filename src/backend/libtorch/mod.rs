@@ -40,3 +40,16 @@ pub(super) fn open(name: DeviceName) -> (DeviceName, Device) {
         _ => (DeviceName::LibtorchCpu, Device::libtorch()),
     }
 }
+
+/// Every switch of libtorch's that cannot be thrown is left as it is.
+pub(super) fn use_tf32(on: bool) {
+    if tch::Cuda::is_available() {
+        let _ = shim::tf32(on);
+    }
+}
+
+pub(super) fn give_back_memory() {
+    if tch::Cuda::is_available() {
+        let _ = shim::empty_cache();
+    }
+}
