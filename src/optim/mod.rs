@@ -24,7 +24,7 @@ use crate::config::{OptimizerConfig, OptimizerName};
 pub use driver::{Driver, ParameterUpdates, Updated};
 pub use gradients::Gradients;
 pub use no_decay::NoDecay;
-pub use state::{Codes, Entry, StateError, Value};
+pub use state::{Bytes, Codes, Entry, Scales, StateError, Value};
 
 /// What a rule knows about the update besides the tensors.
 #[derive(Debug, Clone, Copy)]

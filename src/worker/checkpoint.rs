@@ -100,7 +100,9 @@ fn host(entry: &Entry) -> Host {
             Host::f32(shape, &values)
         }
         Value::Host { values, .. } => Host::f32(shape, values),
-        Value::Codes(codes) => Host { dtype: Dtype::U8, shape: shape.to_vec(), bytes: codes.codes.to_vec() },
+        Value::Codes(codes) => {
+            Host { dtype: Dtype::U8, shape: shape.to_vec(), bytes: codes.codes.read().to_vec() }
+        }
         Value::Number(number) => Host::f32(shape, &[*number as f32]),
     }
 }
