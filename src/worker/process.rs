@@ -60,7 +60,7 @@ pub fn main(path: &Path) -> anyhow::Result<i32> {
     let status = Arc::new(Status::default());
     let requests = control::serve(listener, Arc::clone(&status))?;
 
-    let gpu = Gpu::open();
+    let gpu = Gpu::open(config.train.device);
     let prepared = Prepared::new(&config);
     let header = header(&run, &meta, &config, &prepared, &gpu);
     let total = header.total_updates;
