@@ -4,6 +4,7 @@ mod bad_input;
 mod bench;
 mod check;
 mod classification_data;
+mod doctor;
 mod headless;
 mod inspect;
 mod libtorch;
