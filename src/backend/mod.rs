@@ -4,4 +4,5 @@ pub mod allocator;
 pub mod devices;
 #[cfg(feature = "libtorch")]
 pub mod libtorch;
+pub mod memory;
 pub mod ops;

@@ -10,6 +10,7 @@ pub mod shim;
 
 use burn::tensor::Device;
 
+use super::memory::DeviceMemory;
 use crate::{
     config::DeviceName,
     protocol::{Probe, SCHEMA},
@@ -38,4 +39,12 @@ pub(super) fn open(name: DeviceName) -> (DeviceName, Device) {
         DeviceName::LibtorchCuda(index) => (name, Device::libtorch_cuda(index)),
         _ => (DeviceName::LibtorchCpu, Device::libtorch()),
     }
+}
+
+/// What CUDA's caching allocator of that device holds; nothing of the processor, whose allocator is the program's.
+pub(super) fn memory(name: DeviceName) -> Option<DeviceMemory> {
+    let DeviceName::LibtorchCuda(index) = name else { return None };
+    let shim::AllocatorMemory { allocated, allocated_peak, reserved, reserved_peak, retries, .. } =
+        shim::memory(index).ok()?;
+    Some(DeviceMemory { allocated, allocated_peak, reserved, reserved_peak, retries })
 }
