@@ -152,7 +152,7 @@ fn flex() -> Check {
 
 /// Its loss in nats.
 fn one_update() -> anyhow::Result<f64> {
-    let config = Layers::new().with_assignments(&TINY)?.resolve()?.config;
+    let config = Layers::new().with_assignments(TINY)?.resolve()?.config;
     let device = devices::open(config.train.device)?;
     let mut training = trainer::build(&config, &device.device)?;
     let mut windows = Windows::new(Dataset::open(&config)?, &config, Cursor::default())?;
