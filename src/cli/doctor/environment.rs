@@ -93,7 +93,7 @@ fn characters(variable: &impl Fn(&str) -> Option<String>) -> Check {
 
 /// Whether runs can be kept, and for how long. Nothing is made.
 fn folder() -> Vec<Check> {
-    let (name, command) = ("state folder", Some("export TUI_TRAIN_HOME=/tmp/tui-train"));
+    let (name, command) = ("state folder", Some("export TUI_TRAIN_HOME=\"$PWD/tui-train\""));
     let home = match Home::from_env() {
         Ok(home) => home,
         Err(error) => return vec![Check::failed(name, error.to_string(), command)],
