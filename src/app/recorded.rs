@@ -356,6 +356,42 @@ pub(crate) fn classifying() -> State {
     state
 }
 
+/// The UI on a run on a GPU: what libtorch's allocator and NVML tell of it.
+pub(crate) fn on_gpu() -> State {
+    let mut state = watching(Screen::Train, "adamw");
+    state
+        .update(Msg::Watching { run: RunRef { id: "g".into(), name: "on-gpu".into(), ..RunRef::default() } });
+    let mut events = long(300, config(&["train.device=libtorch-cuda:0"]), 600);
+    for event in &mut events {
+        match event {
+            Event::Header(header) => header.device = "libtorch-cuda:0".into(),
+            Event::Host(host) => {
+                *host = Host {
+                    gpu_allocated: Some(9 * MIB),
+                    gpu_allocated_peak: Some(14 * MIB),
+                    gpu_reserved: Some(22 * MIB),
+                    gpu_reserved_peak: Some(22 * MIB),
+                    gpu_retries: Some(3),
+                    gpu_process_used: Some(334 * MIB),
+                    gpu_device_used: Some(1290 * MIB),
+                    gpu_device_total: Some(24 * 1024 * MIB),
+                    gpu_utilization: Some(87),
+                    gpu_temperature: Some(61),
+                    gpu_power: Some(212.5),
+                    gpu_note: None,
+                    allocator: Some(3 * MIB),
+                    allocator_peak: Some(4 * MIB),
+                    host_rss: Some(910 * MIB),
+                    ..host.clone()
+                };
+            }
+            _ => {}
+        }
+    }
+    state.update(Msg::Events(events));
+    state
+}
+
 /// The UI on a run of eight updates that has ended; its memory was read once, before the model was made.
 pub(crate) fn short() -> State {
     let mut state = watching(Screen::Train, "adamw");

@@ -89,6 +89,10 @@ pub struct Peaks {
     pub gpu_process: Option<u64>,
     /// On the GPU, of every process; told by the summary alone.
     pub gpu_device: Option<u64>,
+    /// On the GPU, of tensors, by libtorch's allocator.
+    pub gpu_allocated: Option<u64>,
+    /// On the GPU, held by libtorch's allocator.
+    pub gpu_reserved: Option<u64>,
 }
 
 impl Peaks {
@@ -310,6 +314,8 @@ impl RunView {
             rss: self.peak_rss,
             gpu_process: self.peak_gpu_process,
             gpu_device: None,
+            gpu_allocated: host.and_then(|host| host.gpu_allocated_peak),
+            gpu_reserved: host.and_then(|host| host.gpu_reserved_peak),
         };
         let Some(ended) = &self.ended else { return read };
         let measured = &ended.summary.measured;
@@ -318,6 +324,8 @@ impl RunView {
             rss: measured.peak_host_rss.or(read.rss),
             gpu_process: measured.peak_gpu_process_bytes.or(read.gpu_process),
             gpu_device: measured.peak_gpu_device_bytes,
+            gpu_allocated: measured.peak_gpu_allocated_bytes.or(read.gpu_allocated),
+            gpu_reserved: measured.peak_gpu_reserved_bytes.or(read.gpu_reserved),
         }
     }
 
@@ -412,7 +420,7 @@ mod tests {
         ended.summary.measured.peak_allocator_bytes = Some(900);
         ended.summary.measured.peak_gpu_device_bytes = Some(7);
         view.apply(&Event::RunEnded(ended));
-        let peaks = Peaks { allocator: Some(900), rss: Some(30), gpu_process: None, gpu_device: Some(7) };
+        let peaks = Peaks { allocator: Some(900), rss: Some(30), gpu_device: Some(7), ..Peaks::default() };
         assert_eq!(view.peaks(), peaks, "what the summary does not say is what was read");
     }
 

@@ -5,4 +5,5 @@ pub mod bytes;
 pub mod devices;
 #[cfg(feature = "libtorch")]
 pub mod libtorch;
+pub mod memory;
 pub mod ops;

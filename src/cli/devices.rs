@@ -1,5 +1,7 @@
 //! `tui-train devices`: what can train here, and what would change that.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
 use super::output;
@@ -23,7 +25,7 @@ pub struct Args {
 /// # Errors
 /// Standard output cannot be written.
 pub fn run(args: Args) -> anyhow::Result<i32> {
-    let devices = all(libtorch::probe().map(|(_, probe)| probe));
+    let devices = all(libtorch::probe());
     if args.json {
         let list: Vec<Value> = devices.iter().map(Row::as_json).collect();
         return output::json(&json!({"schema": SCHEMA, "devices": list}));
@@ -52,7 +54,7 @@ impl Row {
     }
 }
 
-fn all(probe: Result<Probe, LibtorchError>) -> Vec<Row> {
+fn all(probe: Result<(PathBuf, Probe), LibtorchError>) -> Vec<Row> {
     let row = |name, available, about| Row { name, available, about };
     let threads = devices::threads();
     let mut rows = vec![row(
@@ -62,7 +64,7 @@ fn all(probe: Result<Probe, LibtorchError>) -> Vec<Row> {
     )];
     match probe {
         Err(error) => rows.push(row(DeviceName::LibtorchCpu, false, error.to_string())),
-        Ok(probe) => {
+        Ok((program, probe)) => {
             let about = format!("libtorch {} on this machine's processor, {threads} threads", probe.libtorch);
             rows.push(row(DeviceName::LibtorchCpu, true, about));
             let cuda = (0..probe.cuda_devices).map(|index| {
@@ -73,13 +75,10 @@ fn all(probe: Result<Probe, LibtorchError>) -> Vec<Row> {
                 )
             });
             rows.extend(cuda);
-            if probe.cuda_devices == 0 {
-                let why = if probe.cuda_build {
-                    "libtorch sees no CUDA device: no NVIDIA driver, or all devices masked"
-                } else {
-                    "built against a libtorch without CUDA"
-                };
-                rows.push(row(DeviceName::LibtorchCuda(0), false, why.to_owned()));
+            if probe.cuda_devices == 0
+                && let Err(why) = libtorch::cuda(&program, &probe, 0)
+            {
+                rows.push(row(DeviceName::LibtorchCuda(0), false, why.to_string()));
             }
         }
     }

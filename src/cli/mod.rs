@@ -7,6 +7,7 @@ pub mod compare;
 pub mod config;
 pub mod config_schema;
 pub mod devices;
+pub mod doctor;
 pub mod export;
 pub mod inspect;
 pub mod list;
@@ -79,6 +80,8 @@ enum Subcommands {
     Check(check::Args),
     /// What can train here
     Devices(devices::Args),
+    /// Check this machine: each finding with the one command that mends it
+    Doctor(doctor::Args),
     /// Write, print or check a configuration
     Config(config::Args),
     /// Measure updates without a run: tokens a second, milliseconds by phase, peak memory
@@ -116,6 +119,7 @@ pub fn main() -> i32 {
         Some(Subcommands::Stop(args)) => stop::run(args),
         Some(Subcommands::Check(args)) => check::run(args),
         Some(Subcommands::Devices(args)) => devices::run(args),
+        Some(Subcommands::Doctor(args)) => doctor::run(args),
         Some(Subcommands::Config(args)) => config::run(args),
         Some(Subcommands::Bench(args)) => bench::run(args),
         Some(Subcommands::Worker(args)) => worker::run(args),

@@ -185,6 +185,19 @@ pub struct Host {
     pub gpu_device_total: Option<u64>,
     #[serde(rename = "mem/gpu_process_used", skip_serializing_if = "Option::is_none")]
     pub gpu_process_used: Option<u64>,
+    /// By libtorch's allocator: bytes of tensors that are alive, and the most there were at once.
+    #[serde(rename = "mem/gpu_allocated", skip_serializing_if = "Option::is_none")]
+    pub gpu_allocated: Option<u64>,
+    #[serde(rename = "mem/gpu_allocated_peak", skip_serializing_if = "Option::is_none")]
+    pub gpu_allocated_peak: Option<u64>,
+    /// Bytes that it holds of the GPU, and the most it held.
+    #[serde(rename = "mem/gpu_reserved", skip_serializing_if = "Option::is_none")]
+    pub gpu_reserved: Option<u64>,
+    #[serde(rename = "mem/gpu_reserved_peak", skip_serializing_if = "Option::is_none")]
+    pub gpu_reserved_peak: Option<u64>,
+    /// Allocations that succeeded only after it had given back what it kept.
+    #[serde(rename = "mem/gpu_retries", skip_serializing_if = "Option::is_none")]
+    pub gpu_retries: Option<u64>,
     #[serde(rename = "sys/gpu_utilization", skip_serializing_if = "Option::is_none")]
     pub gpu_utilization: Option<u64>,
     #[serde(rename = "sys/gpu_temperature", skip_serializing_if = "Option::is_none")]

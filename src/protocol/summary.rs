@@ -80,6 +80,15 @@ pub struct Measured {
     pub peak_gpu_device_bytes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_gpu_process_bytes: Option<u64>,
+    /// Of tensors on the GPU, by libtorch's allocator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_gpu_allocated_bytes: Option<u64>,
+    /// Held of the GPU by libtorch's allocator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_gpu_reserved_bytes: Option<u64>,
+    /// Allocations that succeeded only after the allocator had given back what it kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_retries: Option<u64>,
     /// Where the peaks come from.
     pub peak_source: String,
 }

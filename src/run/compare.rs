@@ -147,8 +147,9 @@ fn labels(all: &[Standing]) -> Vec<Figures> {
 /// Fills in memory from the best source that all runs have, and names it.
 fn memory(all: &[Standing], figures: &mut [Figures]) -> String {
     type Source = (fn(&Standing) -> Option<u64>, &'static str);
-    let sources: [Source; 4] = [
+    let sources: [Source; 5] = [
         (|s| s.summary.measured.peak_gpu_process_bytes, "peak GPU memory of the process"),
+        (|s| s.summary.measured.peak_gpu_allocated_bytes, "peak GPU memory of the tensors"),
         (|s| s.summary.measured.peak_allocator_bytes, "peak of the allocator"),
         (|s| s.summary.measured.peak_host_rss, "peak of resident memory"),
         (|s| Some(s.summary.ledger.total_bytes_estimated), "~ledger"),

@@ -2,12 +2,11 @@
 
 use std::{
     ffi::OsString,
+    fmt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
-
-use thiserror::Error;
 
 use crate::{
     config::DeviceName,
@@ -25,36 +24,105 @@ pub const BUILD: &str =
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(10);
 
+/// The command that makes it against a libtorch with CUDA.
+pub const BUILD_CUDA: &str =
+    "TORCH_CUDA_VERSION=cu128 cargo build --release --features libtorch --bin tui-train-libtorch";
+
 /// Why libtorch cannot train here, and what to do.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LibtorchError {
-    #[error(
-        "libtorch cannot train here: there is no {PROGRAM} beside this program or on PATH; build it with `{BUILD}`"
-    )]
     NotFound,
-    #[error("{VARIABLE} = {0} is no file: give the path of {PROGRAM}")]
     NotThere(String),
-    #[error(
-        "{program} cannot find its libraries ({said}): libtorch has moved since it was built; build it again with `{BUILD}`"
-    )]
     Libraries { program: String, said: String },
-    #[error("{program} does not work: {said}; build it again with `{BUILD}`")]
     Broken { program: String, said: String },
-    #[error("{program} did not answer within {} s: libtorch hangs while it is loaded", PATIENCE.as_secs())]
     Silent { program: String },
-    #[error(
-        "{program} speaks version {theirs} of the record and this program version {ours}: build both from one source"
-    )]
     OtherSchema { program: String, theirs: u32, ours: u32 },
-    #[error(
-        "{program} was built against a libtorch without CUDA: build it again against one with CUDA, or use libtorch-cpu"
-    )]
     NoCudaBuild { program: String },
-    #[error("libtorch sees no CUDA device here: {0}")]
-    NoCuda(String),
-    #[error("train.device = libtorch-cuda:{index} is not there: libtorch sees {seen} CUDA device{}, counted from 0{masked}", if *.seen == 1 { "" } else { "s" })]
-    NoSuchDevice { index: usize, seen: usize, masked: String },
+    NoCuda { mask: Option<String> },
+    NoSuchDevice { index: usize, seen: usize, mask: Option<String> },
 }
+
+impl LibtorchError {
+    /// What is wrong, without what to do about it.
+    pub fn what(&self) -> String {
+        match self {
+            Self::NotFound => {
+                format!("libtorch cannot train here: there is no {PROGRAM} beside this program or on PATH")
+            }
+            Self::NotThere(path) => format!("{VARIABLE} = {path} is no file"),
+            Self::Libraries { program, said } => {
+                format!("{program} cannot find its libraries ({said}): libtorch has moved since it was built")
+            }
+            Self::Broken { program, said } => format!("{program} does not work: {said}"),
+            Self::Silent { program } => format!(
+                "{program} did not answer within {} s: libtorch hangs while it is loaded",
+                PATIENCE.as_secs()
+            ),
+            Self::OtherSchema { program, theirs, ours } => {
+                format!("{program} speaks version {theirs} of the record and this program version {ours}")
+            }
+            Self::NoCudaBuild { program } => format!("{program} was built against a libtorch without CUDA"),
+            Self::NoCuda { mask: Some(mask) } => format!(
+                "libtorch sees no CUDA device here: CUDA_VISIBLE_DEVICES = \"{mask}\" masks them all, or there is no NVIDIA driver"
+            ),
+            Self::NoCuda { mask: None } => {
+                "libtorch sees no CUDA device here: there is no NVIDIA driver, or it is too old for this libtorch"
+                    .to_owned()
+            }
+            Self::NoSuchDevice { index, seen, mask } => {
+                let plural = if *seen == 1 { "" } else { "s" };
+                let masked = mask.as_ref().map_or_else(String::new, |mask| {
+                    format!("; CUDA_VISIBLE_DEVICES = \"{mask}\" masks the others")
+                });
+                format!(
+                    "train.device = libtorch-cuda:{index} is not there: libtorch sees {seen} CUDA device{plural}, counted from 0{masked}"
+                )
+            }
+        }
+    }
+
+    /// The one command that mends it, or says more where none does.
+    pub fn command(&self) -> String {
+        match self {
+            Self::NotFound | Self::Libraries { .. } | Self::Broken { .. } | Self::OtherSchema { .. } => {
+                BUILD.to_owned()
+            }
+            Self::NoCudaBuild { .. } => BUILD_CUDA.to_owned(),
+            Self::NotThere(_) => format!("unset {VARIABLE}"),
+            Self::Silent { program } => format!("{program} probe"),
+            Self::NoCuda { mask: Some(_) } => "unset CUDA_VISIBLE_DEVICES".to_owned(),
+            Self::NoCuda { mask: None } => "nvidia-smi".to_owned(),
+            Self::NoSuchDevice { .. } => "tui-train devices".to_owned(),
+        }
+    }
+
+    /// What to do, with that command.
+    fn advice(&self) -> String {
+        let command = self.command();
+        match self {
+            Self::NotFound => format!("build it with `{command}`"),
+            Self::NotThere(_) => format!("give the path of {PROGRAM}, or `{command}`"),
+            Self::Libraries { .. } | Self::Broken { .. } => format!("build it again with `{command}`"),
+            Self::OtherSchema { .. } => format!("build both from one source: `{command}`"),
+            Self::NoCudaBuild { .. } => {
+                format!("build it again against one with CUDA (`{command}`), or use libtorch-cpu")
+            }
+            Self::Silent { .. } => format!("`{command}` shows where"),
+            Self::NoCuda { mask: Some(_) } => format!("`{command}` takes the mask away"),
+            Self::NoCuda { mask: None } | Self::NoSuchDevice { .. } => {
+                format!("`{command}` says what there is")
+            }
+        }
+    }
+}
+
+impl fmt::Display for LibtorchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.what(), self.advice())
+    }
+}
+
+impl std::error::Error for LibtorchError {}
 
 /// Where a run trains.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,25 +161,19 @@ fn best() -> Result<Chosen, LibtorchError> {
 }
 
 /// Whether that CUDA device is there; if not, which of the reasons it is.
-fn cuda(program: &Path, probe: &Probe, index: usize) -> Result<(), LibtorchError> {
+///
+/// # Errors
+/// It is not.
+pub fn cuda(program: &Path, probe: &Probe, index: usize) -> Result<(), LibtorchError> {
     let mask = std::env::var("CUDA_VISIBLE_DEVICES").ok();
     if !probe.cuda_build {
         return Err(LibtorchError::NoCudaBuild { program: program.display().to_string() });
     }
     if probe.cuda_devices == 0 {
-        let why = match mask {
-            Some(mask) => {
-                format!("CUDA_VISIBLE_DEVICES = \"{mask}\" masks them all, or there is no NVIDIA driver")
-            }
-            None => "there is no NVIDIA driver, or it is too old for this libtorch (`nvidia-smi` says which)"
-                .to_owned(),
-        };
-        return Err(LibtorchError::NoCuda(why));
+        return Err(LibtorchError::NoCuda { mask });
     }
     if index >= probe.cuda_devices {
-        let masked = mask
-            .map_or_else(String::new, |mask| format!("; CUDA_VISIBLE_DEVICES = \"{mask}\" masks the others"));
-        return Err(LibtorchError::NoSuchDevice { index, seen: probe.cuda_devices, masked });
+        return Err(LibtorchError::NoSuchDevice { index, seen: probe.cuda_devices, mask });
     }
     Ok(())
 }

@@ -101,6 +101,7 @@ impl Lister {
 pub fn peak(measured: &Measured) -> Option<(u64, &'static str)> {
     let sources = [
         (measured.peak_gpu_process_bytes, "GPU memory of the process (NVML)"),
+        (measured.peak_gpu_allocated_bytes, "GPU memory of the tensors (libtorch)"),
         (measured.peak_allocator_bytes, "allocator"),
         (measured.peak_host_rss, "resident memory"),
     ];

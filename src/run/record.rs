@@ -72,6 +72,10 @@ pub struct Peaks {
     pub host_rss: Option<u64>,
     pub gpu_device: Option<u64>,
     pub gpu_process: Option<u64>,
+    pub gpu_allocated: Option<u64>,
+    pub gpu_reserved: Option<u64>,
+    /// A count, and no bytes.
+    pub gpu_retries: Option<u64>,
 }
 
 impl Peaks {
@@ -81,6 +85,9 @@ impl Peaks {
         self.host_rss = self.host_rss.max(host.host_rss);
         self.gpu_device = self.gpu_device.max(host.gpu_device_used);
         self.gpu_process = self.gpu_process.max(host.gpu_process_used);
+        self.gpu_allocated = self.gpu_allocated.max(host.gpu_allocated_peak);
+        self.gpu_reserved = self.gpu_reserved.max(host.gpu_reserved_peak);
+        self.gpu_retries = self.gpu_retries.max(host.gpu_retries);
     }
 }
 

@@ -47,6 +47,9 @@ impl Finish {
                 peak_host_rss: peaks.host_rss,
                 peak_gpu_device_bytes: peaks.gpu_device,
                 peak_gpu_process_bytes: peaks.gpu_process,
+                peak_gpu_allocated_bytes: peaks.gpu_allocated,
+                peak_gpu_reserved_bytes: peaks.gpu_reserved,
+                gpu_retries: peaks.gpu_retries,
                 peak_source: "readings so far; parameters and state by the ledger".into(),
             },
         }
@@ -195,8 +198,8 @@ fn no_record(run: &RunDir, state: State) -> RunError {
 mod tests {
     use super::*;
     use crate::{
-        protocol::{Event, RunEnded},
-        run::{EventWriter, RunLock, sample},
+        protocol::{Event, Host, RunEnded},
+        run::{EventWriter, RunLock, list, sample},
     };
 
     #[test]
@@ -208,6 +211,24 @@ mod tests {
         let again = differences.iter().map(|(key, value)| format!("{key}={value}"));
         assert_eq!(Layers::new().with_assignments(again).unwrap().resolve().unwrap().config, resolved.config);
         assert!(differences_from_default(&Layers::new().resolve().unwrap().config).is_empty());
+    }
+
+    #[test]
+    fn a_run_on_a_gpu_whose_process_is_not_told_is_compared_by_its_tensors() {
+        let (_folder, run) = sample::run("gpu");
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        let host = Host {
+            allocator_peak: Some(900),
+            gpu_allocated_peak: Some(70),
+            gpu_reserved_peak: Some(80),
+            gpu_retries: Some(0),
+            ..Host::default()
+        };
+        writer.append(&Event::Host(host)).unwrap();
+        let measured = Finish::so_far(&Record::read(&run).unwrap()).measured;
+        assert_eq!((measured.peak_gpu_reserved_bytes, measured.gpu_retries), (Some(80), Some(0)));
+        let (bytes, source) = list::peak(&measured).unwrap();
+        assert!(bytes == 70 && source.contains("libtorch"), "{bytes} by {source}");
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub fn panels(state: &State, area: Rect) -> Vec<(Panel, Rect)> {
         return vec![(focused, body)];
     }
     match state.screen {
-        Screen::Train => train(focused, body),
+        Screen::Train => train(focused, super::screens::memory::height(state.view()), body),
         Screen::State => vec![(Panel::Tensors, body)],
         Screen::Setup => {
             let share = if body.width >= 110 { 50 } else { 54 };
@@ -98,11 +98,11 @@ pub fn panels(state: &State, area: Rect) -> Vec<(Panel, Rect)> {
     }
 }
 
-fn train(focused: Panel, body: Rect) -> Vec<(Panel, Rect)> {
+fn train(focused: Panel, memory: u16, body: Rect) -> Vec<(Panel, Rect)> {
     let right = if body.width >= 110 { (body.width * 36 / 100).min(64) } else { 33 };
     let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Length(right)]).areas(body);
     let [loss, below] = Layout::vertical([Constraint::Percentage(62), Constraint::Fill(1)]).areas(left);
-    let memory = super::screens::memory::HEIGHT.min(body.height.saturating_sub(6));
+    let memory = memory.min(body.height.saturating_sub(6));
     let [memory, journal] = Layout::vertical([Constraint::Length(memory), Constraint::Fill(1)]).areas(right);
     let mut panels = vec![(Panel::Loss, loss)];
     let small = [Panel::Schedule, Panel::Gradient, Panel::Speed];

@@ -81,6 +81,7 @@ fn states() -> Vec<(&'static str, State)> {
     all.push(("opened_8bit", opened("adamw8bit")));
     all.push(("state_8bit", recorded::watching(Screen::State, "adamw8bit")));
     all.push(("classifying", recorded::classifying()));
+    all.push(("gpu", recorded::on_gpu()));
     all
 }
 
@@ -121,6 +122,17 @@ fn state_of_a_classification() {
     state.update(Msg::Action(Action::Show(Screen::State)));
     state.tensors.step(10);
     snapshot("classifying_state", &state, &Theme::default(), (80, 24));
+}
+
+#[test]
+fn train_on_a_gpu() {
+    let mut state = recorded::on_gpu();
+    everywhere("gpu", &state);
+    let area = Rect::new(0, 0, 120, 40);
+    let Some(super::Hit::Panel { panel, row }) = hit(&state, area, 110, 6) else { panic!("no panel") };
+    state.update(Msg::Click { panel, row });
+    state.update(Msg::Action(Action::Zoom));
+    snapshot("gpu_zoomed", &state, &Theme::default(), (80, 24));
 }
 
 /// A run that was over before a second reading of its memory.

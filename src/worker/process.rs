@@ -21,17 +21,17 @@ use super::{
     trainer::{self, Training},
 };
 use crate::{
-    backend::{allocator, devices},
+    backend::{allocator, devices, memory},
     config::{Config, validate},
     data::{Cursor, Dataset, Prefetch, Windows, total_updates},
     ledger,
-    protocol::{DataReport, Event, Header, Reason, RunEnded, SCHEMA, summary::Measured},
+    protocol::{DataReport, Event, Header, Host, Reason, RunEnded, SCHEMA, summary::Measured},
     run::{
         RunDir, atomic,
         dir::Meta,
         export,
         lock::RunLock,
-        record::{Peaks, Record},
+        record::Record,
         socket,
         summary::{self, Finish},
     },
@@ -61,7 +61,7 @@ pub fn main(path: &Path) -> anyhow::Result<i32> {
     let status = Arc::new(Status::default());
     let requests = control::serve(listener, Arc::clone(&status))?;
 
-    let gpu = Gpu::open();
+    let gpu = Gpu::open(config.train.device);
     let prepared = Prepared::new(&config);
     let header = header(&run, &meta, &config, &prepared, &gpu);
     let total = header.total_updates;
@@ -232,7 +232,7 @@ fn finish(record: &Record, over: &Over, wall: Duration, baseline: u64) -> Finish
         None => ((so_far.updates, so_far.tokens, so_far.tokens_per_second), so_far.measured),
     };
     let (updates, tokens, tokens_per_second) = counts;
-    let measured = with_peaks(measured, record.totals.peaks, baseline);
+    let measured = with_peaks(measured, record, baseline);
     Finish {
         reason: over.reason,
         updates,
@@ -244,15 +244,23 @@ fn finish(record: &Record, over: &Over, wall: Duration, baseline: u64) -> Finish
 }
 
 /// The peaks that telemetry saw; the allocator's own is exact.
-fn with_peaks(measured: Measured, peaks: Peaks, baseline: u64) -> Measured {
+fn with_peaks(measured: Measured, record: &Record, baseline: u64) -> Measured {
     let peak = allocator::peak_bytes();
+    let mut peaks = record.totals.peaks;
+    // What the device's allocator has kept count of since the last reading.
+    let device = record.header.as_ref().and_then(|header| memory::device(header.device.parse().ok()?));
+    peaks.apply(&telemetry::with_device(Host::default(), device));
+    let counted = if device.is_some() { "libtorch's allocator, " } else { "" };
     Measured {
         baseline_bytes: (peak > 0).then_some(baseline),
         peak_allocator_bytes: (peak > 0).then_some(peak),
         peak_host_rss: telemetry::resident_peak().or(peaks.host_rss),
         peak_gpu_device_bytes: peaks.gpu_device,
         peak_gpu_process_bytes: peaks.gpu_process,
-        peak_source: "the worker's allocator, the operating system, NVML once a second".to_owned(),
+        peak_gpu_allocated_bytes: peaks.gpu_allocated,
+        peak_gpu_reserved_bytes: peaks.gpu_reserved,
+        gpu_retries: peaks.gpu_retries,
+        peak_source: format!("the worker's allocator, {counted}the operating system, NVML once a second"),
         ..measured
     }
 }

@@ -16,7 +16,10 @@ use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
 use super::{control::Status, event_log::Events, nvml::Gpu};
 use crate::{
-    backend::{allocator, devices},
+    backend::{
+        allocator, devices,
+        memory::{self, DeviceMemory},
+    },
     protocol::{Event, Host},
 };
 
@@ -41,6 +44,7 @@ impl Telemetry {
             loop {
                 let mut reading = host.read();
                 gpu.read(&mut reading);
+                reading = with_device(reading, memory::device(gpu.serves()));
                 reading.update = status.update.load(Relaxed);
                 reading.time = started.elapsed().as_secs_f64();
                 if events.send(Event::Host(reading)).is_err() {
@@ -95,6 +99,18 @@ impl HostReader {
             allocator_peak: (live > 0).then(allocator::peak_bytes),
             ..Host::default()
         }
+    }
+}
+
+/// The reading with what the device's own allocator holds.
+pub fn with_device(reading: Host, device: Option<DeviceMemory>) -> Host {
+    Host {
+        gpu_allocated: device.map(|memory| memory.allocated),
+        gpu_allocated_peak: device.map(|memory| memory.allocated_peak),
+        gpu_reserved: device.map(|memory| memory.reserved),
+        gpu_reserved_peak: device.map(|memory| memory.reserved_peak),
+        gpu_retries: device.map(|memory| memory.retries),
+        ..reading
     }
 }
 

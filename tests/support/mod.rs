@@ -1,5 +1,7 @@
 //! A place for the real binary to run in: a state folder of its own, nothing inherited that could change a result.
 
+pub(crate) mod nvml;
+
 use std::{
     path::PathBuf,
     process::{Command, Output},

@@ -6,33 +6,34 @@ use burn::{
     backend::LibTorch,
     tensor::{Device, Tensor},
 };
+use burn_tch::TchTensor;
 
 /// `[n]`, uint8, shared until it is written to.
 #[derive(Debug, Clone)]
-pub(in crate::backend) struct Bytes(Arc<tch::Tensor>);
+pub(in crate::backend) struct Bytes(TchTensor);
 
 impl Bytes {
     pub(in crate::backend) fn of(values: &[u8], device: &Device) -> Option<Self> {
         // Where such a device's tensors live is what one of them says.
         let probe = Tensor::<1>::zeros([1], device).try_into_primitive::<LibTorch>().ok()?;
-        Some(Self(Arc::new(tch::Tensor::from_slice(values).to_device(probe.tensor.device()))))
+        Some(Self(TchTensor::new(tch::Tensor::from_slice(values).to_device(probe.tensor.device()))))
     }
 
     pub(in crate::backend) fn len(&self) -> usize {
-        self.0.numel()
+        self.0.tensor.numel()
     }
 
     pub(in crate::backend) fn read(&self) -> Vec<u8> {
         let mut values = vec![0; self.len()];
-        self.0.to_device(tch::Device::Cpu).copy_data(&mut values, self.len());
+        self.0.tensor.to_device(tch::Device::Cpu).copy_data(&mut values, self.len());
         values
     }
 
     /// For writing: a copy of its own when somebody else holds it, too.
     pub(super) fn writable(&mut self) -> &tch::Tensor {
-        if Arc::strong_count(&self.0) > 1 {
-            self.0 = Arc::new(self.0.copy());
+        if Arc::strong_count(self.0.storage.buffer_ref()) > 1 {
+            self.0 = TchTensor::new(self.0.tensor.copy());
         }
-        &self.0
+        &self.0.tensor
     }
 }

@@ -13,6 +13,7 @@ pub mod shim;
 
 use burn::tensor::Device;
 
+use super::memory::DeviceMemory;
 use crate::{
     config::DeviceName,
     protocol::{Probe, SCHEMA},
@@ -60,4 +61,12 @@ pub(super) fn give_back_memory() {
 pub(super) fn has_own_memory(device: &Device) -> bool {
     let probe = burn::tensor::Tensor::<1>::zeros([1], device).try_into_primitive::<burn::backend::LibTorch>();
     probe.is_ok_and(|probe| probe.tensor.device() != tch::Device::Cpu)
+}
+
+/// What CUDA's caching allocator of that device holds; nothing of the processor, whose allocator is the program's.
+pub(super) fn memory(name: DeviceName) -> Option<DeviceMemory> {
+    let DeviceName::LibtorchCuda(index) = name else { return None };
+    let shim::AllocatorMemory { allocated, allocated_peak, reserved, reserved_peak, retries, .. } =
+        shim::memory(index).ok()?;
+    Some(DeviceMemory { allocated, allocated_peak, reserved, reserved_peak, retries })
 }

@@ -123,17 +123,21 @@ pub fn memory(summary: &Summary) -> Table {
     row("optimizer state", Some((ledger.state_bytes, true)), Some(measured.state_bytes), "tensors");
     row("activations", Some((ledger.activation_bytes_estimated, false)), None, "");
     let baseline = measured.baseline_bytes.unwrap_or_default();
-    row(
-        "peak of training",
-        Some((ledger.total_bytes_estimated, false)),
-        measured.peak_allocator_bytes.map(|peak| peak.saturating_sub(baseline)),
-        "allocator of the worker",
-    );
+    // On a GPU the worker's own allocator has the text and no tensor.
+    let (peak, source) = match measured.peak_gpu_allocated_bytes {
+        Some(peak) => (Some(peak), "libtorch's allocator"),
+        None => (
+            measured.peak_allocator_bytes.map(|peak| peak.saturating_sub(baseline)),
+            "allocator of the worker",
+        ),
+    };
+    row("peak of training", Some((ledger.total_bytes_estimated, false)), peak, source);
     if measured.baseline_bytes.is_some() {
         row("text and program", None, measured.baseline_bytes, "allocator before the model was made");
     }
     for (name, found, source) in [
         ("peak, resident", measured.peak_host_rss, "operating system"),
+        ("peak, GPU pool", measured.peak_gpu_reserved_bytes, "libtorch's allocator"),
         ("peak, GPU process", measured.peak_gpu_process_bytes, "NVML"),
         ("peak, GPU device", measured.peak_gpu_device_bytes, "NVML"),
     ] {
@@ -293,7 +297,7 @@ fn section(title: &str, lines: &[String]) -> String {
 mod tests {
     use super::*;
     use crate::{
-        protocol::{Alert, Event, Level},
+        protocol::{Alert, Event, Host, Level},
         run::{EventWriter, sample},
     };
 
@@ -321,6 +325,27 @@ mod tests {
         assert!(page.lines().count() < 80, "{}", page.lines().count());
         let table: Vec<_> = page.lines().filter(|line| line.starts_with("| optimizer state")).collect();
         assert!(table[0].contains(" 0 |"), "exact and measured agree: {table:?}");
+    }
+
+    #[test]
+    fn memory_of_a_run_on_a_gpu_is_that_of_libtorchs_allocator() {
+        const MIB: u64 = 1024 * 1024;
+        let (_folder, run) = sample::run_with("gpu", &[]);
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        for peak in [64 * MIB, 48 * MIB] {
+            let host = Host {
+                allocator_peak: Some(5 * MIB),
+                gpu_allocated_peak: Some(peak),
+                gpu_reserved_peak: Some(96 * MIB),
+                ..Host::default()
+            };
+            writer.append(&Event::Host(host)).unwrap();
+        }
+        let page = page_of(&run);
+        for parts in [["| peak of training", "64.0 MiB"], ["| peak, GPU pool", "96.0 MiB"]] {
+            let row = page.lines().find(|line| line.starts_with(parts[0])).unwrap();
+            assert!(row.contains(parts[1]) && row.contains("libtorch's allocator"), "{row}");
+        }
     }
 
     #[test]

@@ -3,7 +3,11 @@
 use ratatui::{buffer::Buffer, layout::Rect, text::Line};
 
 use crate::{
-    app::{State, focus::Panel, run::RunView},
+    app::{
+        State,
+        focus::Panel,
+        run::{Peaks, RunView},
+    },
     protocol::{Host, Ledger},
     ui::{
         format,
@@ -14,6 +18,17 @@ use crate::{
 
 /// Lines it needs to show everything without a GPU.
 pub const HEIGHT: u16 = 15;
+
+/// Lines it needs to show everything that this run tells, and a line between what is counted and what is measured.
+pub fn height(view: &RunView) -> u16 {
+    let Some(host) = view.host.as_ref().filter(|host| host.gpu_allocated.is_some()) else { return HEIGHT };
+    let ledger = view.header.as_ref().map(|header| header.ledger.clone()).unwrap_or_default();
+    let rows = rows(host, view.peaks(), &ledger);
+    let totals = [host.gpu_device_total.is_some(), host.gpu_retries > Some(0), !load(host).is_empty()];
+    let shown = rows.len() + totals.into_iter().filter(|shown| *shown).count();
+    // Frame, ledger, the line between, and the heading; what is measured; the processor; a note of two lines.
+    2 + 7 + 2 + shown as u16 + 1 + if host.gpu_note.is_some() { 2 } else { 0 }
+}
 
 /// Name, bytes, colour and letter of each category.
 pub fn categories(ledger: &Ledger) -> [(&'static str, u64, Role, char); 5] {
@@ -42,6 +57,7 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let row = if area.height >= HEIGHT + 2 { row + 1 } else { row };
     measured(
         view,
+        &header.ledger,
         theme,
         Rect { y: inside.y + row.min(inside.height), height: inside.height.saturating_sub(row), ..inside },
         buffer,
@@ -79,7 +95,7 @@ fn ledger(ledger: &Ledger, theme: &Theme, area: Rect, buffer: &mut Buffer, wide:
 }
 
 /// What the worker measured, and where each figure comes from.
-fn measured(view: &RunView, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+fn measured(view: &RunView, ledger: &Ledger, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let peaks = view.peaks();
     if view.host.is_none() && !peaks.any() {
         write(area, 0, &Line::from(span("no measurement yet", Role::Dim, theme)), buffer);
@@ -88,40 +104,45 @@ fn measured(view: &RunView, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let none = Host::default();
     let host = view.host.as_ref().unwrap_or(&none);
     let mut row = 0;
-    let mut line = |name: &str, now: String, most: Option<String>, role: Role, buffer: &mut Buffer| {
-        let figures = format!("{now:>10} {:>9}", most.unwrap_or_default());
+    let mut line = |name: &str, figures: String, role: Role, buffer: &mut Buffer| {
         write(area, row, &Line::from(span(name.to_owned(), Role::Dim, theme)), buffer);
         write_right(area, row, &Line::from(span(figures, role, theme)), buffer);
         row += 1;
     };
+    let pair = |now: &str, most: &str| format!("{now:>10} {most:>9}");
     // Of a run that has ended nothing is measured now: what stands there is its last reading.
     let now = if view.ended.is_some() { "last" } else { "now" };
-    line("measured", now.into(), Some("peak".into()), Role::Dim, buffer);
-    for (name, now, peak) in [
-        ("allocator", host.allocator, peaks.allocator),
-        ("RSS (OS)", host.host_rss, peaks.rss),
-        ("GPU process", host.gpu_process_used, peaks.gpu_process),
-        ("GPU device", host.gpu_device_used, peaks.gpu_device),
-    ] {
-        if now.is_some() || peak.is_some() {
-            let now = now.map_or_else(|| "-".to_owned(), format::bytes);
-            line(name, now, peak.map(format::bytes), Role::Text, buffer);
+    line("measured", pair(now, "peak"), Role::Dim, buffer);
+    let mut rows = rows(host, peaks, ledger);
+    if rows.len() >= usize::from(area.height) {
+        // Little room: what is told, and what lies between when the panel is zoomed.
+        rows.retain(|row| matches!(row, Row::Told { .. }));
+    }
+    for row in rows {
+        match row {
+            Row::Told { name, now, peak } => {
+                let now = now.map_or_else(|| "-".to_owned(), format::bytes);
+                let peak = peak.map(format::bytes).unwrap_or_default();
+                line(name, pair(&now, &peak), Role::Text, buffer);
+            }
+            Row::Between { short, long, bytes, at_peak } => {
+                let when = if at_peak { "peak" } else { now };
+                let names = [long, short].map(|name| format!("{name} ({when})"));
+                let value = format::bytes(bytes);
+                let fits = names[0].len() + value.len() < usize::from(area.width);
+                line(&names[usize::from(!fits)], value, Role::Dim, buffer);
+            }
         }
     }
-    let mut line = |name: &str, value: String, buffer: &mut Buffer| {
-        write(area, row, &Line::from(span(name.to_owned(), Role::Dim, theme)), buffer);
-        write_right(area, row, &Line::from(span(value, Role::Text, theme)), buffer);
-        row += 1;
-    };
     if let Some(total) = host.gpu_device_total {
-        line("GPU holds", format::bytes(total), buffer);
+        line("GPU holds", format::bytes(total), Role::Text, buffer);
     }
-    let mut load = Vec::new();
-    load.extend(host.gpu_utilization.map(|percent| format!("{percent}%")));
-    load.extend(host.gpu_temperature.map(|degrees| format!("{degrees} °C")));
-    load.extend(host.gpu_power.map(|watts| format!("{} W", format::short(watts))));
+    if let Some(retries) = host.gpu_retries.filter(|retries| *retries > 0) {
+        line("pool was full", format!("{retries} times"), Role::Text, buffer);
+    }
+    let load = load(host);
     if !load.is_empty() {
-        line("GPU by NVML", load.join("  "), buffer);
+        line("GPU by NVML", load.join("  "), Role::Text, buffer);
     }
     if let Some(note) = &host.gpu_note {
         let lines = format::wrap(note, usize::from(area.width)).len() as u16;
@@ -138,5 +159,100 @@ fn measured(view: &RunView, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         write(area, row, &Line::from(span("CPU", Role::Dim, theme)), buffer);
         let value = format::percent(percent, 100.0);
         write_right(area, row, &Line::from(span(value, Role::Text, theme)), buffer);
+    }
+}
+
+/// What the GPU is doing, as NVML tells.
+fn load(host: &Host) -> Vec<String> {
+    let mut load = Vec::new();
+    load.extend(host.gpu_utilization.map(|percent| format!("{percent}%")));
+    load.extend(host.gpu_temperature.map(|degrees| format!("{degrees} °C")));
+    load.extend(host.gpu_power.map(|watts| format!("{} W", format::short(watts))));
+    load
+}
+
+/// A line of measured bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Row {
+    /// As its source tells it.
+    Told { name: &'static str, now: Option<u64>, peak: Option<u64> },
+    /// What one source has more than the one before it, and what that is.
+    Between { short: &'static str, long: &'static str, bytes: u64, at_peak: bool },
+}
+
+/// What was measured. On a GPU from the inside out: tensors, libtorch's pool, the process, the device.
+fn rows(host: &Host, peaks: Peaks, ledger: &Ledger) -> Vec<Row> {
+    let told = |name, now: Option<u64>, peak: Option<u64>| {
+        (now.is_some() || peak.is_some()).then_some(Row::Told { name, now, peak })
+    };
+    // Two sources that were read at different moments may disagree: then nothing is said of the difference.
+    let between = |short, long, more: Option<u64>, less: Option<u64>, at_peak| {
+        let bytes = more?.checked_sub(less?)?;
+        Some(Row::Between { short, long, bytes, at_peak })
+    };
+    let counted =
+        ledger.parameter_bytes + ledger.gradient_bytes + ledger.accumulation_bytes + ledger.state_bytes;
+    let processor =
+        [told("allocator", host.allocator, peaks.allocator), told("RSS (OS)", host.host_rss, peaks.rss)];
+    let gpu = [
+        told("GPU tensors", host.gpu_allocated, peaks.gpu_allocated),
+        between(
+            " activations",
+            " beyond the ledger: activations, temporaries",
+            peaks.gpu_allocated,
+            Some(counted),
+            true,
+        ),
+        told("GPU pool", host.gpu_reserved, peaks.gpu_reserved),
+        between(" not in use", " pool not in use", host.gpu_reserved, host.gpu_allocated, false),
+        told("GPU process", host.gpu_process_used, peaks.gpu_process),
+        between(
+            " context etc.",
+            " context, libraries, workspaces",
+            host.gpu_process_used,
+            host.gpu_reserved,
+            false,
+        ),
+        told("GPU device", host.gpu_device_used, peaks.gpu_device),
+    ];
+    // Where tensors are on the GPU, it comes first.
+    let on_gpu = host.gpu_allocated.is_some() || peaks.gpu_allocated.is_some();
+    let both = if on_gpu { [&gpu[..], &processor] } else { [&processor[..], &gpu] };
+    both.concat().into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_between_two_sources_is_their_difference_or_nothing() {
+        let ledger = Ledger { parameter_bytes: 10, gradient_bytes: 10, state_bytes: 20, ..Ledger::default() };
+        let mut host = Host {
+            gpu_allocated: Some(50),
+            gpu_reserved: Some(80),
+            gpu_process_used: Some(300),
+            ..Host::default()
+        };
+        let peaks = Peaks { gpu_allocated: Some(70), gpu_reserved: Some(80), ..Peaks::default() };
+        let differences = |host: &Host, peaks| -> Vec<(&str, u64)> {
+            let bytes = |row| match row {
+                Row::Between { short, bytes, .. } => Some((short, bytes)),
+                Row::Told { .. } => None,
+            };
+            rows(host, peaks, &ledger).into_iter().filter_map(bytes).collect()
+        };
+        assert_eq!(
+            differences(&host, peaks),
+            [(" activations", 30), (" not in use", 30), (" context etc.", 220)]
+        );
+        // In a container the process is not told; the first reading comes before there is a tensor.
+        host.gpu_process_used = None;
+        assert_eq!(differences(&host, Peaks::default()), [(" not in use", 30)]);
+        host.gpu_process_used = Some(60);
+        assert_eq!(differences(&host, Peaks { gpu_allocated: Some(39), ..peaks }), [(" not in use", 30)]);
+        assert!(
+            differences(&Host { gpu_process_used: Some(9), ..Host::default() }, Peaks::default()).is_empty()
+        );
     }
 }
