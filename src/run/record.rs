@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, io};
 
 use super::{RunDir, RunError, Tail};
 use crate::protocol::{
-    Alert, CheckpointWritten, CommandRecord, Event, Header, Host, RunEnded, StateReport, Update, Window,
+    Alert, CheckpointWritten, CommandRecord, Event, Header, Host, Lineage, RunEnded, StateReport, Update,
+    Window,
 };
 
 /// The fold of a run's events.
@@ -34,6 +35,8 @@ pub struct Record {
     not_finite: Vec<u64>,
     /// The totals at each checkpoint, for a run that goes back to it.
     marks: BTreeMap<u64, Totals>,
+    /// The totals when a checkpoint was begun that is not on disk yet.
+    copied: Option<(u64, Box<Totals>)>,
 }
 
 /// Counts and readings at one moment.
@@ -117,7 +120,7 @@ impl Record {
     pub fn take(&mut self, event: Event) {
         match event {
             Event::Header(header) => {
-                // The first line counts: a run's configuration never changes.
+                // The first line counts; what changed since is said when the run is resumed.
                 self.header.get_or_insert(header);
             }
             Event::Update(update) => self.update(update),
@@ -142,11 +145,22 @@ impl Record {
             Event::Alert(alert) => self.alerts.push(alert),
             Event::State(report) => self.state = Some(report),
             Event::Checkpoint(checkpoint) => {
-                self.totals.time = checkpoint.time;
-                self.marks.insert(checkpoint.update, self.totals.clone());
+                // It holds what was there when it was copied; updates have been made since.
+                let copied = self.copied.take().filter(|(update, _)| *update == checkpoint.update);
+                let totals = copied.map_or_else(|| self.totals.clone(), |(_, totals)| *totals);
+                self.marks.insert(checkpoint.update, totals);
                 self.checkpoints.push(checkpoint);
             }
-            Event::Resumed { from_update } => self.go_back(from_update),
+            Event::Snapshot(snapshot) => {
+                self.totals.time = snapshot.time;
+                self.copied = Some((snapshot.update, Box::new(self.totals.clone())));
+            }
+            Event::Resumed(resumed) => {
+                self.go_back(resumed.from_update);
+                if let Some(header) = resumed.header {
+                    self.header = Some(header);
+                }
+            }
             Event::Command(command) => self.command(command),
             Event::RunEnded(ended) => {
                 self.window = None;
@@ -188,6 +202,12 @@ impl Record {
 
     /// Drops what belongs to updates after this one.
     fn go_back(&mut self, update: u64) {
+        // Killed between the checkpoint and the line that tells of it.
+        if let Some((at, totals)) = self.copied.take()
+            && at == update
+        {
+            self.marks.insert(at, *totals);
+        }
         self.marks.retain(|&at, _| at <= update);
         self.totals = self.marks.last_key_value().map(|(_, totals)| totals.clone()).unwrap_or_default();
         self.validations.retain(|point| point.update <= update);
@@ -205,14 +225,20 @@ impl Record {
 
     /// Updates made, as of the newest event.
     pub fn updates(&self) -> u64 {
-        let told = self.totals.last.as_ref().map_or(0, |update| update.update);
+        let begun = self.forked_from().map_or(0, |from| from.update);
+        let told = self.totals.last.as_ref().map_or(begun, |update| update.update);
         let stored = self.checkpoints.last().map_or(0, |checkpoint| checkpoint.update);
         self.ended.as_ref().map_or_else(|| told.max(stored), |ended| ended.summary.updates)
     }
 
     /// Real input tokens trained, as of the newest update event.
     pub fn tokens(&self) -> u64 {
-        self.totals.last.as_ref().map_or(0, |update| update.tokens)
+        let begun = || self.forked_from().map_or(0, |from| from.tokens);
+        self.totals.last.as_ref().map_or_else(begun, |update| update.tokens)
+    }
+
+    fn forked_from(&self) -> Option<&Lineage> {
+        self.header.as_ref().and_then(|header| header.forked_from.as_ref())
     }
 
     /// Updates that were skipped because something was not finite.
@@ -248,7 +274,8 @@ impl Record {
     /// Tokens over the time the updates took, so that pauses and validations do not count.
     pub fn tokens_per_second(&self) -> Option<f64> {
         let seconds = self.totals.training_seconds;
-        (seconds > 0.0).then(|| self.tokens() as f64 / seconds)
+        let begun = self.forked_from().map_or(0, |from| from.tokens);
+        (seconds > 0.0).then(|| self.tokens().saturating_sub(begun) as f64 / seconds)
     }
 }
 
@@ -319,7 +346,7 @@ mod tests {
         let alert = Alert { update: 3, time: 1.0, level: Level::Error, message: "lost".into() };
         let lost = [update(3, 1.0), host(3, 900), validation(3, 0.5), Event::Alert(alert), checkpoint(4)];
         let after = [update(3, 3.0), validation(3, 3.1)];
-        let resumed = [Event::Resumed { from_update: 2 }];
+        let resumed = [Event::resumed(2)];
         let mut told = fold(&[&start[..], &lost, &resumed, &after].concat());
         assert_eq!(told.resumed, [2]);
         told.resumed.clear();
@@ -328,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_run_that_resumes_without_a_checkpoint_starts_over() {
-        let record = fold(&[update(1, 5.0), host(1, 9), Event::Resumed { from_update: 0 }]);
+        let record = fold(&[update(1, 5.0), host(1, 9), Event::resumed(0)]);
         assert_eq!((record.updates(), record.best_train_loss()), (0, None));
         assert_eq!(record.totals, Totals::default());
     }

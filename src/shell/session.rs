@@ -24,7 +24,8 @@ use super::{
     watchdog::Watchdog,
 };
 use crate::{
-    app::{Effect, Msg, State, action::Action},
+    app::{Effect, Msg, State, action::Action, run::Status},
+    protocol::Reason,
     run::{Home, RunDir, launch},
     ui::{self, Hit, keymap, theme::Theme},
 };
@@ -271,8 +272,12 @@ impl Session {
                 run.id()
             )
         } else {
+            let go_on = match status {
+                Status::Ended(Reason::Finished) => String::new(),
+                _ => format!("  go on:       tui-train resume {}\n", run.id()),
+            };
             format!(
-                "run {}: {}\n  look again:  tui-train attach {}\n  the figures: tui-train show {}\n",
+                "run {}: {}\n{go_on}  look again:  tui-train attach {}\n  the figures: tui-train show {}\n",
                 run.id(),
                 status.as_str().replace('_', " "),
                 run.id(),

@@ -11,17 +11,18 @@ use std::{
 };
 
 use super::{
-    checkpoint::{self, Position},
+    checkpoint::{Position, Snapshot},
     commands::{Mode, Waiting},
     control::{Incoming, Status},
     event_log::Events,
+    keeper::{Keeper, Told},
     trainer::{Evaluation, Outcome, Training},
 };
 use crate::{
     config::{Config, Task, schedule},
     data::{Cursor, DataError, Dataset, Window as Batches},
-    protocol::{Alert, CheckpointWritten, Command, Event, Level, Reason, Update, Validation, Window},
-    run::{RunDir, checkpoint as stored},
+    protocol::{self, Alert, Command, Event, Level, Reason, Update, Validation, Window},
+    run::{RunDir, checkpoint::Progress},
 };
 
 /// Held-out sequences in one validation of a language model: enough for a steady figure, few enough to cost little.
@@ -41,7 +42,21 @@ pub struct Surroundings {
     pub status: Arc<Status>,
     /// Set by a signal: finish the update, checkpoint, end.
     pub stop: Arc<AtomicBool>,
+    /// When the run started; of a run that goes on, as long ago as it had run.
     pub started: Instant,
+    pub from: Start,
+}
+
+/// Where a run begins: at its beginning, or where a checkpoint was written.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Start {
+    /// Updates made.
+    pub update: u64,
+    /// Real input tokens trained.
+    pub tokens: u64,
+    /// The first sequence of the next update.
+    pub cursor: Cursor,
+    pub progress: Progress,
 }
 
 /// How a run ended, when it did not end by a panic.
@@ -76,7 +91,13 @@ pub(super) struct Engine<'a> {
     since_event: Since,
     last_window_event: Instant,
     last_validation: u64,
+    /// Loss of the validation after that update.
+    val_loss: Option<f64>,
+    keeper: Keeper,
+    /// The update of the newest checkpoint that was begun, and has not failed.
     last_checkpoint: Option<u64>,
+    /// When it was begun.
+    last_checkpoint_at: Instant,
 }
 
 /// What was trained since the last update event.
@@ -95,20 +116,29 @@ pub fn train(
     windows: impl Iterator<Item = Result<Batches, DataError>>,
 ) -> Result<Ending, DataError> {
     let now = Instant::now();
+    let Start { update, tokens, cursor, progress } = around.from;
+    around.status.update.store(update, Relaxed);
     let mut engine = Engine {
         around,
         training,
         mode: Mode::Running,
         stopping: false,
-        done: Done::default(),
-        cursor: Cursor::default(),
-        skipped_in_a_row: 0,
-        lr_override: None,
+        done: Done {
+            updates: update,
+            tokens,
+            busy: Duration::try_from_secs_f64(progress.busy).unwrap_or_default(),
+        },
+        cursor,
+        skipped_in_a_row: progress.skipped_in_a_row,
+        lr_override: progress.learning_rate,
         waiting: Vec::new(),
         since_event: Since { tokens: 0, busy: Duration::ZERO },
         last_window_event: now,
-        last_validation: 0,
-        last_checkpoint: None,
+        last_validation: progress.last_validation,
+        val_loss: progress.val_loss,
+        keeper: Keeper::new(around.run.clone(), around.config.checkpoint.clone(), around.events.clone()),
+        last_checkpoint: (update > 0).then_some(update),
+        last_checkpoint_at: now,
     };
     let (reason, message) = engine.run(windows)?;
     engine.finish();
@@ -120,6 +150,9 @@ impl Engine<'_> {
         &mut self,
         windows: impl Iterator<Item = Result<Batches, DataError>>,
     ) -> Result<(Reason, Option<String>), DataError> {
+        if self.done.updates >= self.around.total_updates {
+            return Ok((Reason::Finished, None));
+        }
         for window in windows {
             let window = window?;
             if !self.window(&window) {
@@ -220,8 +253,13 @@ impl Engine<'_> {
         if (every(config.train.validate_every) || epoch_ends) && !last {
             self.validate();
         }
-        if every(config.checkpoint.every_updates) && !last {
-            let _ = self.checkpoint();
+        let seconds = config.checkpoint.every_seconds;
+        let due = seconds > 0 && self.last_checkpoint_at.elapsed() >= Duration::from_secs(seconds);
+        if (every(config.checkpoint.every_updates) || due)
+            && !last
+            && let Err(error) = self.checkpoint(None)
+        {
+            self.alert(Level::Error, format!("a checkpoint could not be begun: {error}"));
         }
     }
 
@@ -270,9 +308,11 @@ impl Engine<'_> {
     /// The last validation and the last checkpoint, then the answers to whoever stopped the run.
     fn finish(&mut self) {
         self.validate();
-        if let Err(error) = self.checkpoint() {
-            self.alert(Level::Error, format!("the last checkpoint could not be written: {error}"));
+        if let Err(error) = self.checkpoint(None) {
+            self.alert(Level::Error, format!("the last checkpoint could not be begun: {error}"));
         }
+        // Its failure has been told.
+        let _ = self.keeper.wait();
         self.reject_waiting("the run ended first");
         self.answer_waiting(|_| true);
     }
@@ -291,6 +331,7 @@ impl Engine<'_> {
         };
         let mut batches = dataset.validation_batches(config.train.micro_batch, limit);
         let Evaluation { loss, targets, accuracy, f1, f1_macro } = self.training.evaluate(&mut batches);
+        self.val_loss = Some(loss);
         self.send(Event::Validation(Validation {
             update: self.done.updates,
             time: self.time(),
@@ -302,31 +343,38 @@ impl Engine<'_> {
         }));
     }
 
-    pub(super) fn checkpoint(&mut self) -> std::io::Result<()> {
-        if self.done.updates == 0 || self.last_checkpoint == Some(self.done.updates) {
+    /// Copies everything for a checkpoint and has it written beside training. There is none before the first update,
+    /// and no second one of an update whose first is on the disk.
+    pub(super) fn checkpoint(&mut self, told: Option<Told>) -> std::io::Result<()> {
+        let update = self.done.updates;
+        if self.keeper.look().is_err() {
+            self.last_checkpoint = None;
+        }
+        if update == 0 || (self.last_checkpoint == Some(update) && self.keeper.wait().is_ok()) {
+            if let Some(told) = told {
+                told(Ok(()));
+            }
             return Ok(());
         }
-        let config = &self.around.config;
+        let time = self.time();
         let position = Position {
-            update: self.done.updates,
+            update,
             tokens: self.done.tokens,
-            optimizer: config.optimizer.name.as_str(),
+            config: &self.around.config,
             cursor: self.cursor,
+            progress: Progress {
+                time,
+                busy: self.done.busy.as_secs_f64(),
+                skipped_in_a_row: self.skipped_in_a_row,
+                learning_rate: self.lr_override,
+                last_validation: self.last_validation,
+                val_loss: self.val_loss.filter(|_| self.last_validation == update),
+            },
         };
-        let bytes = checkpoint::write(&self.around.run, &*self.training, position)?;
-        self.last_checkpoint = Some(self.done.updates);
-        let path = self.around.run.checkpoint(self.done.updates);
-        let path = path.strip_prefix(self.around.run.path()).unwrap_or(&path).display().to_string();
-        self.send(Event::Checkpoint(CheckpointWritten {
-            update: self.done.updates,
-            time: self.time(),
-            path,
-            bytes,
-        }));
-        if let Err(error) = stored::prune(&self.around.run, config.checkpoint.keep_last) {
-            self.alert(Level::Warning, format!("an old checkpoint could not be removed: {error}"));
-        }
-        Ok(())
+        let snapshot = Snapshot::take(&self.around.run, &*self.training, position)?;
+        self.send(Event::Snapshot(protocol::Snapshot { update, time }));
+        (self.last_checkpoint, self.last_checkpoint_at) = (Some(update), Instant::now());
+        self.keeper.begin(snapshot, time, told)
     }
 
     fn alert(&self, level: Level, message: String) {

@@ -1,0 +1,128 @@
+//! A run that is resumed is the run that was never stopped, bit for bit on flex.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tui_train::run::RunDir;
+
+use crate::support::{Sandbox, events};
+
+/// Settings under which nothing is left out: shuffling, accumulation, and a schedule that moves.
+const WHOLE: [&str; 9] = [
+    "train.seq_len=16",
+    "train.micro_batch=2",
+    "train.accumulate=2",
+    "train.max_updates=8",
+    "train.validate_every=3",
+    "schedule.warmup_updates=2",
+    "checkpoint.every_updates=4",
+    "log.state_every=3",
+    "model.num_hidden_layers=1",
+];
+
+fn train(sandbox: &Sandbox, name: &str, settings: &[&str]) -> PathBuf {
+    let mut arguments = vec!["run", "--json", "--name", name];
+    settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    let output = sandbox.run(&arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    sandbox.runs().pop().unwrap()
+}
+
+/// Makes the run one that was killed after that update, with the checkpoint of update 4 as its newest.
+fn killed(run: &Path, after: u64) {
+    let text = std::fs::read_to_string(run.join("events.jsonl")).unwrap();
+    let mut kept = String::new();
+    for line in text.lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        if event["type"] == "update" && event["update"].as_u64() > Some(after) {
+            break;
+        }
+        kept += line;
+        kept.push('\n');
+    }
+    // In the middle of a line.
+    std::fs::write(run.join("events.jsonl"), kept + "{\"type\":\"upda").unwrap();
+    std::fs::remove_dir_all(run.join("checkpoints/00000008")).unwrap();
+}
+
+/// Losses, norms and rates of every update that counts, and every validation loss, as they are written.
+fn trace(run: &Path) -> Vec<Value> {
+    let mut trace: Vec<Value> = Vec::new();
+    let written = std::fs::read_to_string(run.join("events.jsonl")).unwrap();
+    for event in written.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        match event["type"].as_str().unwrap() {
+            "resumed" => trace.retain(|row| row[0].as_u64() <= event["from_update"].as_u64()),
+            "update" => trace.push(serde_json::json!([
+                event["update"],
+                event["train/loss"],
+                event["train/grad_norm"],
+                event["train/learning_rate"],
+                event["tokens"],
+            ])),
+            "validation" => trace.push(serde_json::json!([event["update"], event["val/loss"]])),
+            _ => {}
+        }
+    }
+    trace
+}
+
+fn last(run: &Path, file: &str) -> Vec<u8> {
+    std::fs::read(run.join("checkpoints/00000008").join(file)).unwrap()
+}
+
+fn is_exact(settings: &[&str]) {
+    let sandbox = Sandbox::new();
+    let settings: Vec<&str> = WHOLE.iter().chain(settings).copied().collect();
+    let run = train(&sandbox, "exact", &settings);
+    let (straight, weights, state) =
+        (trace(&run), last(&run, "model.safetensors"), last(&run, "optimizer.safetensors"));
+    assert_eq!(straight.iter().filter(|row| row.as_array().unwrap().len() == 5).count(), 8);
+    killed(&run, 6);
+    let output = sandbox.run(&["resume", "latest", "--json"]);
+    assert!(output.status.success(), "{settings:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let told = events(&output.stdout);
+    assert_eq!((&told[0]["type"], &told[0]["from_update"]), (&"resumed".into(), &4.into()));
+    assert_eq!(trace(&run), straight, "{settings:?}");
+    assert!(last(&run, "model.safetensors") == weights, "{settings:?}: other weights");
+    assert!(last(&run, "optimizer.safetensors") == state, "{settings:?}: other state");
+    let ended = told.last().unwrap();
+    assert_eq!((&ended["reason"], &ended["summary"]["updates"]), (&"finished".into(), &8.into()));
+    let shown = sandbox.json(&["show", "latest", "--json"]);
+    assert_eq!((&shown["updates"], &shown["state"]), (&8.into(), &"done".into()));
+    assert!(RunDir::open(&run).unwrap().summary_json().exists());
+}
+
+#[test]
+fn adamw_goes_on_as_if_it_had_never_stopped() {
+    is_exact(&["optimizer.name=adamw", "optimizer.adamw.amsgrad=true"]);
+}
+
+#[test]
+fn adafactor_goes_on_as_if_it_had_never_stopped() {
+    is_exact(&["optimizer.name=adafactor", "optimizer.adafactor.beta1=0.9"]);
+}
+
+#[test]
+fn adamw8bit_goes_on_as_if_it_had_never_stopped() {
+    is_exact(&["optimizer.name=adamw8bit", "optimizer.min_8bit_size=1024"]);
+}
+
+#[test]
+fn sgd_goes_on_as_if_it_had_never_stopped() {
+    is_exact(&["optimizer.name=sgd", "optimizer.sgd.momentum=0.9"]);
+}
+
+#[test]
+fn lion_goes_on_as_if_it_had_never_stopped() {
+    is_exact(&["optimizer.name=lion"]);
+}
+
+#[test]
+fn muon_goes_on_as_if_it_had_never_stopped() {
+    is_exact(&["optimizer.name=muon"]);
+}
+
+#[test]
+fn dropout_goes_on_with_the_masks_it_would_have_had() {
+    is_exact(&["model.preset=distilbert-nano", "data.source=sentence-pairs", "train.seq_len=32"]);
+}
