@@ -5,7 +5,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use super::{INTERRUPTED, attach, output, run as follow, settings};
 use crate::{
     config::{Config, ConfigError, change, fields::FIELDS},
-    run::{Home, Record, RunDir, launch},
+    run::{Home, RunDir, launch},
 };
 
 /// Which run, and what is to change.
@@ -54,11 +54,7 @@ fn agreed(run: &RunDir, set: &[String], headless: bool) -> anyhow::Result<bool> 
     for note in not_used(&before)? {
         output::message(&note);
     }
-    let explicit = match Record::read(run)?.header {
-        Some(header) => header.explicit,
-        None => run.meta()?.explicit,
-    };
-    let changed = change::on_resume(&before, &before.changed(&explicit, set)?.config)?;
+    let changed = change::on_resume(&before, &before.changed(&run.explicit()?, set)?.config)?;
     for [key, was, is] in &changed {
         output::message(&format!("{key}: {was} -> {is}"));
     }

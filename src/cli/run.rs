@@ -16,7 +16,7 @@ use crate::{
     config::{Task, validate},
     data::{Dataset, total_updates},
     protocol::{Command, Event, Reason, Resumed, Update, Validation},
-    run::{Client, Home, Record, RunDir, export, last, launch, lock, tail::Tail, text},
+    run::{Client, Home, RunDir, export, last, launch, list::Lister, lock, tail::Tail, text},
 };
 
 /// What to train, and how to watch it.
@@ -76,7 +76,7 @@ pub(super) fn interrupts() -> std::io::Result<Arc<AtomicUsize>> {
 /// A run that has not made all of its updates is told how to go on with.
 pub(super) fn follow(run: &RunDir, from: u64, json: bool, presses: &AtomicUsize) -> anyhow::Result<i32> {
     let mut tail = Tail::open_at(run, from);
-    let total = if from > 0 { Record::read(run)?.header.map_or(0, |header| header.total_updates) } else { 0 };
+    let total = Lister::default().entry(run).total_updates.filter(|_| from > 0).unwrap_or(0);
     let mut printer = Printer { json, last_line: None, total };
     // Presses when the run was told to stop.
     let mut told: Option<usize> = None;

@@ -92,6 +92,18 @@ fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+/// The keys that `now` has another value of, with that value in TOML.
+pub fn literals(before: &Config, now: &Config) -> BTreeMap<String, String> {
+    let (Ok(before), Ok(now)) = (Table::try_from(before), Table::try_from(now)) else {
+        return BTreeMap::new();
+    };
+    let (mut were, mut are) = (Vec::new(), Vec::new());
+    flatten("", &before, &mut were);
+    flatten("", &now, &mut are);
+    are.retain(|entry| !were.contains(entry));
+    are.into_iter().map(|(key, value)| (key, value.to_string())).collect()
+}
+
 /// Checks that a run may go on with this configuration instead of that one: only what leaves the meaning of its state
 /// and of its data alone. Returns what differs: key, value before, value from now on.
 ///
@@ -159,6 +171,19 @@ mod tests {
         let now = before.config.changed(&before.explicit, &["train.max_updates=700"]).unwrap();
         assert_eq!(now.config.train.max_updates, Some(700));
         assert!(before.config.changed(&before.explicit, &["optimizer.lr=1e-2"]).is_err());
+    }
+
+    #[test]
+    fn what_changed_is_written_as_it_would_be_in_a_file() {
+        let before = resolved(&[]);
+        let now = before
+            .config
+            .changed(&before.explicit, &["schedule.name=constant", "optimizer.lr=1e-3"])
+            .unwrap();
+        let literals = literals(&before.config, &now.config);
+        assert_eq!(literals, now.explicit);
+        let text: String = literals.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+        assert_eq!(Layers::new().with_toml(&text, "file").unwrap().resolve().unwrap().config, now.config);
     }
 
     #[test]

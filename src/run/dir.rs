@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Home, RunError};
 use crate::{
-    config::{Config, Resolved},
+    config::{Config, Resolved, change},
     protocol::{Lineage, SCHEMA},
 };
 
@@ -216,7 +216,22 @@ impl RunDir {
     /// The file is missing or is not a configuration.
     pub fn config(&self) -> Result<Config, RunError> {
         let resumed = self.resumed_toml();
-        let path = if resumed.is_file() { resumed } else { self.run_toml() };
+        self.read_config(if resumed.is_file() { resumed } else { self.run_toml() })
+    }
+
+    /// The keys that were set by hand, when the run was made or when it was resumed, with their values in TOML.
+    ///
+    /// # Errors
+    /// A file cannot be read or is damaged.
+    pub fn explicit(&self) -> Result<BTreeMap<String, String>, RunError> {
+        let mut explicit = self.meta()?.explicit;
+        if self.resumed_toml().is_file() {
+            explicit.extend(change::literals(&self.read_config(self.run_toml())?, &self.config()?));
+        }
+        Ok(explicit)
+    }
+
+    fn read_config(&self, path: PathBuf) -> Result<Config, RunError> {
         let text = fs::read_to_string(&path).map_err(RunError::io("cannot read", &path))?;
         toml::from_str(&text).map_err(|error: toml::de::Error| RunError::Damaged {
             path,

@@ -32,11 +32,7 @@ pub struct Plan {
 /// There is no such checkpoint, a setting cannot be used, or the weights are not the changed model's.
 pub fn plan(run: &RunDir, at: Option<u64>, set: &[String]) -> anyhow::Result<Plan> {
     let (checkpoint, info) = checkpoint::chosen(run, at)?;
-    let explicit = match super::Record::read(run)?.header {
-        Some(header) => header.explicit,
-        None => run.meta()?.explicit,
-    };
-    let mut resolved = info.config.changed(&explicit, set)?;
+    let mut resolved = info.config.changed(&run.explicit()?, set)?;
     // The weights must fit whatever has become of the model; where they once came from does not matter any more.
     let mut model = resolved.config.model.clone();
     model.weights = Some(checkpoint.model().display().to_string());

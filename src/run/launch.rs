@@ -11,8 +11,9 @@ use anyhow::Context;
 use globset::GlobBuilder;
 
 use super::{
-    Home, Record, RunDir, RunError, last,
+    Home, RunDir, RunError, last,
     libtorch::{self, Chosen},
+    list::Lister,
     lock, weights,
 };
 use crate::{
@@ -68,24 +69,19 @@ pub fn resume(run: &RunDir, set: &[String]) -> anyhow::Result<u64> {
     if lock::is_live(run) {
         return Err(RunError::Locked(run.id().to_owned()).into());
     }
-    let (before, record) = (run.config()?, Record::read(run)?);
-    let explicit = match &record.header {
-        Some(header) => header.explicit.clone(),
-        None => run.meta()?.explicit,
-    };
-    let now = before.changed(&explicit, set)?.config;
+    let (before, entry) = (run.config()?, Lister::default().entry(run));
+    let now = before.changed(&run.explicit()?, set)?.config;
     change::on_resume(&before, &now)?;
-    let total = now.train.max_updates.or_else(|| {
-        let total = record.header.as_ref().map(|header| header.total_updates);
-        total.filter(|_| now.train.epochs == before.train.epochs)
-    });
-    if let Some(total) = total.filter(|&total| record.updates() >= total) {
+    // How many updates other epochs make is known once the data is read.
+    let known = entry.total_updates.filter(|_| now.train.epochs == before.train.epochs);
+    let total = now.train.max_updates.or(known);
+    if let Some(total) = total.filter(|&total| total > 0 && entry.update >= total) {
         return Err(RunError::AllMade { run: run.id().to_owned(), total, more: 2 * total }.into());
     }
     let Chosen { program, device } = libtorch::choose(now.train.device)?;
     let mut arguments = vec!["--resume".to_owned()];
     arguments.extend(set.iter().map(|setting| format!("--set={setting}")));
-    if device != before.train.device {
+    if device != now.train.device {
         arguments.push(format!("--set=train.device={device}"));
     }
     let length = || std::fs::metadata(run.events()).map_or(0, |file| file.len());

@@ -283,7 +283,7 @@ impl Record {
 mod tests {
     use super::*;
     use crate::{
-        protocol::Level,
+        protocol::{Level, Snapshot},
         run::sample::{self, update, validation},
     };
 
@@ -358,6 +358,21 @@ mod tests {
         let record = fold(&[update(1, 5.0), host(1, 9), Event::resumed(0)]);
         assert_eq!((record.updates(), record.best_train_loss()), (0, None));
         assert_eq!(record.totals, Totals::default());
+    }
+
+    #[test]
+    fn a_checkpoint_is_of_the_moment_it_was_copied_whenever_it_reached_the_disk() {
+        let copied = Event::Snapshot(Snapshot { update: 2, time: 1.0 });
+        let start = [update(1, 5.0), update(2, 4.0), copied];
+        let expected = fold(&start).totals;
+        let late = [update(3, 3.0), checkpoint(2), update(4, 2.0)];
+        // Killed before it could be told: it is on the disk all the same.
+        let never = [update(3, 3.0)];
+        for after in [&late[..], &never] {
+            let told = fold(&[&start[..], after, &[Event::resumed(2)]].concat());
+            assert_eq!((&told.totals, told.updates()), (&expected, 2));
+            assert_eq!((told.tokens(), told.best_train_loss()), (1024, Some(4.0)));
+        }
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
     let requests = control::serve(listener, Arc::clone(&status))?;
 
     let mut beginning = match resume {
-        Some(set) => Beginning::resumed(&run, &meta, set)?,
+        Some(set) => Beginning::resumed(&run, set)?,
         None => Beginning::new(&run, &meta)?,
     };
     let config = beginning.config.clone();
@@ -74,7 +74,14 @@ pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
     let gpu = Gpu::open();
     let prepared = Prepared::new(&config);
     let header = header(&run, &meta, &beginning, &prepared, &gpu);
-    beginning.same_data(&header.data)?;
+    if resume.is_some() {
+        // The record stays as it is when it cannot go on.
+        if let Err(message) = &prepared {
+            anyhow::bail!("{message}");
+        }
+        beginning.same_data(&header.data)?;
+        beginning.settle(&run)?;
+    }
     let total = header.total_updates;
     let log = match beginning.event(&header) {
         Some((record, resumed)) => EventLog::resume(&run, record, resumed),

@@ -47,22 +47,28 @@ impl Beginning {
     ///
     /// # Errors
     /// A setting cannot be changed, no checkpoint can be used, or the record cannot be read.
-    pub fn resumed(run: &RunDir, meta: &Meta, set: &[String]) -> anyhow::Result<Self> {
+    pub fn resumed(run: &RunDir, set: &[String]) -> anyhow::Result<Self> {
         let record = Record::read(run)?;
         let record = Some(record).filter(|record| record.header.is_some());
         let before = run.config()?;
         let header = record.as_ref().and_then(|record| record.header.as_ref());
-        let explicit = header.map_or(&meta.explicit, |header| &header.explicit);
-        let now = before.changed(explicit, set)?;
+        let now = before.changed(&run.explicit()?, set)?;
         change::on_resume(&before, &now.config)?;
         // Against the record rather than the file: a process that died between the two said nothing yet.
         let changed = change::on_resume(header.map_or(&before, |header| &header.config), &now.config)?;
         let good = checkpoint::newest_good(run)?;
-        if now.config != before {
-            atomic::write_file(&run.resumed_toml(), now.config.to_toml()?.as_bytes())
+        Ok(Self { changed, ..Self::from(run, now.config, now.explicit, good, record)? })
+    }
+
+    /// Settles in the run's folder that it goes on: with which settings, and without an end.
+    ///
+    /// # Errors
+    /// A file cannot be written or removed.
+    pub fn settle(&self, run: &RunDir) -> anyhow::Result<()> {
+        if self.config != run.config()? {
+            atomic::write_file(&run.resumed_toml(), self.config.to_toml()?.as_bytes())
                 .with_context(|| format!("cannot write {}", run.resumed_toml().display()))?;
         }
-        // They tell of an end that is none any more.
         for path in [run.summary_json(), run.summary_md()] {
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -71,13 +77,7 @@ impl Beginning {
                 _ => {}
             }
         }
-        let mut beginning = Self::from(run, now.config, now.explicit, good, record)?;
-        if changed.iter().any(|[key, ..]| change::sets_the_rate(key)) {
-            // The newer word counts.
-            beginning.from.progress.learning_rate = None;
-        }
-        beginning.changed = changed;
-        Ok(beginning)
+        Ok(())
     }
 
     fn from(
@@ -103,8 +103,12 @@ impl Beginning {
                 from.cursor = Cursor::default();
                 warnings.push(format!("{key} is another than before: the data begins at its beginning"));
             }
-            // What went wrong with another run, or was given to it by hand, is not this one's.
-            if info.run != run.id() {
+            if other.iter().any(|key| change::sets_the_rate(key)) {
+                // The newer word counts.
+                from.progress.learning_rate = None;
+            }
+            if run.meta()?.forked_from.is_some_and(|from| from.update == info.update) {
+                // What went wrong with the other run, or was given to it by hand, is not this one's.
                 (from.progress.learning_rate, from.progress.skipped_in_a_row) = (None, 0);
             }
         }
@@ -155,12 +159,11 @@ mod tests {
         run::{EventWriter, sample},
     };
 
-    fn written(name: &str) -> (tempfile::TempDir, RunDir, Meta) {
+    fn written(name: &str) -> (tempfile::TempDir, RunDir) {
         let (folder, run) = sample::run(name);
         let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
         writer.append(&sample::update(7, 2.0)).unwrap();
-        let meta = run.meta().unwrap();
-        (folder, run, meta)
+        (folder, run)
     }
 
     fn checkpoint(run: &RunDir, update: u64) {
@@ -175,13 +178,13 @@ mod tests {
 
     #[test]
     fn a_run_without_a_checkpoint_starts_over_and_one_with_it_goes_on() {
-        let (_folder, run, meta) = written("resumed");
-        let mut over = Beginning::resumed(&run, &meta, &[]).unwrap();
+        let (_folder, run) = written("resumed");
+        let mut over = Beginning::resumed(&run, &[]).unwrap();
         assert_eq!(over.from, Start::default());
         let (_, event) = over.event(&sample::header(&run)).unwrap();
         assert_eq!(event, Resumed::default(), "nothing changed");
         checkpoint(&run, 5);
-        let mut on = Beginning::resumed(&run, &meta, &[]).unwrap();
+        let mut on = Beginning::resumed(&run, &[]).unwrap();
         assert_eq!((on.from.update, on.from.tokens), (5, 2560));
         assert_eq!(on.from.cursor, Cursor { epoch: 1, position: 5 });
         let (_, event) = on.event(&sample::header(&run)).unwrap();
@@ -191,11 +194,12 @@ mod tests {
 
     #[test]
     fn a_rate_given_when_resuming_ends_the_one_given_by_hand_and_is_recorded() {
-        let (_folder, run, meta) = written("rate");
+        let (_folder, run) = written("rate");
         checkpoint(&run, 5);
         let set = ["optimizer.lr=2e-3".to_owned()];
-        let mut on = Beginning::resumed(&run, &meta, &set).unwrap();
+        let mut on = Beginning::resumed(&run, &set).unwrap();
         assert_eq!((on.from.progress.learning_rate, on.config.optimizer.lr()), (None, 2e-3));
+        on.settle(&run).unwrap();
         assert_eq!(run.config().unwrap().optimizer.lr(), 2e-3, "in force for every later process");
         let mut header = sample::header(&run);
         header.config = on.config.clone();
@@ -204,9 +208,10 @@ mod tests {
         record.apply(&Event::Resumed(Box::new(event)));
         assert_eq!(record.header.unwrap().config.optimizer.lr(), 2e-3, "readers know what holds now");
         // Died before it told: the next one tells it.
-        let later = Beginning::resumed(&run, &meta, &[]).unwrap();
+        let later = Beginning::resumed(&run, &[]).unwrap();
         assert_eq!(later.changed.len(), 1);
-        let refused = Beginning::resumed(&run, &meta, &["train.accumulate=3".to_owned()]).unwrap_err();
+        assert_eq!(later.from.progress.learning_rate, None, "and the checkpoint is still of before");
+        let refused = Beginning::resumed(&run, &["train.accumulate=3".to_owned()]).unwrap_err();
         assert!(refused.to_string().contains("fork"), "{refused:#}");
     }
 }

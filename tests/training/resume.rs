@@ -1,6 +1,10 @@
 //! A run that is resumed is the run that was never stopped, bit for bit on flex.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
 
 use serde_json::Value;
 use tui_train::run::RunDir;
@@ -125,4 +129,54 @@ fn muon_goes_on_as_if_it_had_never_stopped() {
 #[test]
 fn dropout_goes_on_with_the_masks_it_would_have_had() {
     is_exact(&["model.preset=distilbert-nano", "data.source=sentence-pairs", "train.seq_len=32"]);
+}
+
+/// Follows the command until so many updates have been printed, kills the worker, and returns whether it was in time.
+fn kill_after(sandbox: &Sandbox, arguments: &[&str], updates: usize) -> bool {
+    let mut printer =
+        sandbox.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(printer.stdout.take().unwrap()).lines();
+    let mut seen = 0;
+    while seen < updates {
+        let Some(line) = lines.next() else { break };
+        seen += usize::from(line.unwrap().starts_with("{\"type\":\"update\""));
+    }
+    let worker = std::fs::read_to_string(sandbox.runs()[0].join("lock")).unwrap();
+    let killed = Command::new("kill").args(["-9", worker.trim()]).output().unwrap().status.success();
+    lines.for_each(drop);
+    let ended = printer.wait().unwrap().success();
+    killed && !ended
+}
+
+#[test]
+fn a_run_that_is_killed_again_and_again_is_the_run_that_never_was() {
+    let settings = [
+        "train.seq_len=16",
+        "train.micro_batch=2",
+        "train.max_updates=400",
+        "train.validate_every=100",
+        "checkpoint.every_updates=7",
+        "log.state_every=0",
+        "model.num_hidden_layers=1",
+    ];
+    let undisturbed = Sandbox::new();
+    let straight = train(&undisturbed, "straight", &settings);
+    let sandbox = Sandbox::new();
+    let mut arguments = vec!["run", "--json", "--name", "killed"];
+    settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    let mut kills = 0;
+    for updates in [3, 20, 1, 33, 14, 8] {
+        kills += usize::from(kill_after(&sandbox, &arguments, updates));
+        arguments = vec!["resume", "latest", "--json"];
+    }
+    assert!(kills > 3, "{kills} of 6 kills were in time");
+    let output = sandbox.run(&arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let run = sandbox.runs().pop().unwrap();
+    assert!(trace(&run) == trace(&straight), "another trace");
+    let of = |run: &Path| std::fs::read(run.join("checkpoints/00000400/model.safetensors")).unwrap();
+    assert!(of(&run) == of(&straight), "other weights");
+    let half_written = std::fs::read_dir(run.join("checkpoints")).unwrap();
+    let names: Vec<_> = half_written.map(|entry| entry.unwrap().file_name()).collect();
+    assert!(names.iter().all(|name| !name.to_string_lossy().starts_with('.')), "swept: {names:?}");
 }
