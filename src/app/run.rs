@@ -230,9 +230,6 @@ impl RunView {
         let time = self.time;
         self.mark(from, time, MarkerKind::Resumed);
         self.log(from, time, Level::Info, format!("resumed from update {from}"));
-        for [key, before, now] in &resumed.changed {
-            self.log(from, time, Level::Info, format!("{key}: {before} -> {now}"));
-        }
         if let Some(header) = &resumed.header {
             self.header = Some(header.clone());
         }

@@ -81,7 +81,7 @@ fn ended(entry: &RunEntry) -> anyhow::Result<i32> {
         }
         state => {
             output::line(&format!("run {}: {state} at update {}", entry.run, count(entry.update)))?;
-            if entry.reason != Some(Reason::Finished) {
+            if !entry.reason.is_some_and(Reason::is_complete) {
                 output::message(&format!("go on with it: tui-train resume {}", entry.run));
             }
         }

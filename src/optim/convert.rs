@@ -405,7 +405,7 @@ mod tests {
     fn what_means_nothing_starts_empty_and_is_said() {
         let lion = Values::from([("exp_avg".to_owned(), Stored::f32(&[64, 64], &[0.5; 4096]))]);
         for (from, to, values) in [
-            ("optimizer.name=lion", "optimizer.name=adamw", lion.clone()),
+            ("optimizer.name=lion", "optimizer.name=adamw", lion),
             ("optimizer.name=adamw", "optimizer.name=sgd", adamw(&[64, 64])),
             ("optimizer.name=adamw", "optimizer.name=muon", adamw(&[64, 64])),
             ("optimizer.name=adamw", "optimizer.name=lion", adamw(&[64, 64])),

@@ -322,6 +322,11 @@ impl Reason {
         }
     }
 
+    /// Whether there is nothing left to train: the run can be resumed only with more updates than it had.
+    pub const fn is_complete(self) -> bool {
+        matches!(self, Self::Finished | Self::DataEnded)
+    }
+
     /// The word in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {

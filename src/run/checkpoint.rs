@@ -174,8 +174,23 @@ impl Checkpoint {
 pub struct Good {
     pub checkpoint: Checkpoint,
     pub info: CheckpointInfo,
-    /// Why each newer one was passed over, newest first.
-    pub passed_over: Vec<String>,
+    /// The newer ones that cannot be used and why, newest first.
+    pub passed_over: Vec<(Checkpoint, String)>,
+}
+
+/// Sets a checkpoint that cannot be used aside, so that nobody takes it for the newest one. What is whole of it stays for
+/// a person to look at.
+///
+/// # Errors
+/// It cannot be renamed.
+pub fn set_aside(checkpoint: &Checkpoint) -> Result<(), RunError> {
+    let names = (1_u32..).map(|number| match number {
+        1 => "damaged".to_owned(),
+        more => format!("damaged-{more}"),
+    });
+    let mut free = names.map(|end| checkpoint.path.with_extension(end)).filter(|path| !path.exists());
+    let Some(aside) = free.next() else { return Ok(()) };
+    fs::rename(&checkpoint.path, aside).map_err(RunError::io("cannot rename", &checkpoint.path))
 }
 
 /// The newest checkpoint whose files are what was written; nothing when the run has none at all.
@@ -187,11 +202,11 @@ pub fn newest_good(run: &RunDir) -> Result<Option<Good>, RunError> {
     for checkpoint in checkpoints(run)?.into_iter().rev() {
         match checkpoint.verified() {
             Ok(info) => return Ok(Some(Good { checkpoint, info, passed_over })),
-            Err(error) => passed_over.push(error.to_string()),
+            Err(error) => passed_over.push((checkpoint, error.to_string())),
         }
     }
     match passed_over.into_iter().next() {
-        Some(problem) => Err(RunError::NoGoodCheckpoint { run: run.id().to_owned(), problem }),
+        Some((_, problem)) => Err(RunError::NoGoodCheckpoint { run: run.id().to_owned(), problem }),
         None => Ok(None),
     }
 }
@@ -368,7 +383,7 @@ mod tests {
         fs::File::options().write(true).open(&model).unwrap().set_len(length - 1).unwrap();
         let good = newest_good(&run).unwrap().unwrap();
         assert_eq!(good.checkpoint.update, 10);
-        let told = &good.passed_over;
+        let told: Vec<&str> = good.passed_over.iter().map(|(_, why)| why.as_str()).collect();
         assert!(
             told[0].contains("00000030/optimizer.safetensors") && told[0].contains("SHA-256"),
             "{told:?}"
@@ -383,6 +398,9 @@ mod tests {
         assert_eq!(chosen(&run, Some(10)).unwrap().1.tokens, 5120);
         fs::remove_file(run.checkpoint(10).join("model.safetensors")).unwrap();
         assert!(matches!(newest_good(&run), Err(RunError::NoGoodCheckpoint { .. })));
+        good.passed_over.iter().for_each(|(checkpoint, _)| set_aside(checkpoint).unwrap());
+        assert_eq!(latest_checkpoint(&run).unwrap().unwrap().update, 10);
+        assert!(run.checkpoints().join("00000030.damaged/optimizer.safetensors").exists());
     }
 
     #[test]

@@ -31,8 +31,6 @@ pub struct Record {
     pub skipped_lines: u64,
     /// New lows of the training loss, so that the best one is known after going back, too.
     lows: Vec<(u64, f64)>,
-    /// Updates that were skipped because something was not finite.
-    not_finite: Vec<u64>,
     /// The totals at each checkpoint, for a run that goes back to it.
     marks: BTreeMap<u64, Totals>,
     /// The totals when a checkpoint was begun that is not on disk yet.
@@ -52,6 +50,8 @@ pub struct Totals {
     pub training_seconds: f64,
     pub host: Option<Host>,
     pub peaks: Peaks,
+    /// Updates that were skipped because something was not finite.
+    pub skipped: u64,
 }
 
 /// Loss on the held-out text, and how much had been trained by then.
@@ -177,7 +177,7 @@ impl Record {
             self.totals.training_seconds += tokens as f64 / update.tokens_per_second;
         }
         if update.skipped {
-            self.not_finite.push(update.update);
+            self.totals.skipped += 1;
         } else if update.loss.is_finite() {
             self.totals.train_loss = Some(update.loss);
             if self.lows.last().is_none_or(|&(_, low)| update.loss < low) {
@@ -215,7 +215,6 @@ impl Record {
         self.commands.retain(|command| command.update <= update);
         self.checkpoints.retain(|checkpoint| checkpoint.update <= update);
         self.lows.retain(|&(at, _)| at <= update);
-        self.not_finite.retain(|&at| at <= update);
         self.state = self.state.take().filter(|report| report.update <= update);
         self.window = None;
         self.ended = None;
@@ -242,8 +241,8 @@ impl Record {
     }
 
     /// Updates that were skipped because something was not finite.
-    pub fn skipped_updates(&self) -> u64 {
-        self.not_finite.len() as u64
+    pub const fn skipped_updates(&self) -> u64 {
+        self.totals.skipped
     }
 
     /// Loss of the newest update that was not skipped, in nats.
@@ -373,6 +372,19 @@ mod tests {
             assert_eq!((&told.totals, told.updates()), (&expected, 2));
             assert_eq!((told.tokens(), told.best_train_loss()), (1024, Some(4.0)));
         }
+    }
+
+    #[test]
+    fn an_update_skipped_before_the_checkpoint_was_copied_stays_skipped() {
+        let skipped = |number| {
+            let Event::Update(mut bad) = update(number, f64::NAN) else { unreachable!() };
+            bad.skipped = true;
+            Event::Update(bad)
+        };
+        let copied = Event::Snapshot(Snapshot { update: 1, time: 1.0 });
+        let record =
+            fold(&[update(1, 5.0), skipped(2), copied, skipped(2), checkpoint(1), Event::resumed(1)]);
+        assert_eq!(record.skipped_updates(), 1);
     }
 
     #[test]

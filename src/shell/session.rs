@@ -25,7 +25,6 @@ use super::{
 };
 use crate::{
     app::{Effect, Msg, State, action::Action, run::Status},
-    protocol::Reason,
     run::{Home, RunDir, launch},
     ui::{self, Hit, keymap, theme::Theme},
 };
@@ -273,7 +272,7 @@ impl Session {
             )
         } else {
             let go_on = match status {
-                Status::Ended(Reason::Finished) => String::new(),
+                Status::Ended(reason) if reason.is_complete() => String::new(),
                 _ => format!("  go on:       tui-train resume {}\n", run.id()),
             };
             format!(

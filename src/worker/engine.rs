@@ -356,6 +356,8 @@ impl Engine<'_> {
             }
             return Ok(());
         }
+        // One copy at a time: the one before must be on the disk. What became of it has been told.
+        let _ = self.keeper.wait();
         let time = self.time();
         let position = Position {
             update,

@@ -27,7 +27,7 @@ impl Keeper {
         Self { run, keep, events, in_flight: None }
     }
 
-    /// Starts to write, once the one before is on the disk. `time` is that of the copy, in seconds of the run.
+    /// Starts to write, once nothing else is in flight. `time` is that of the copy, in seconds of the run.
     ///
     /// # Errors
     /// No thread can be started. What becomes of the writing is said in the record: the `checkpoint` event comes when

@@ -57,10 +57,16 @@ impl Beginning {
         // Against the record rather than the file: a process that died between the two said nothing yet.
         let changed = change::on_resume(header.map_or(&before, |header| &header.config), &now.config)?;
         let good = checkpoint::newest_good(run)?;
-        Ok(Self { changed, ..Self::from(run, now.config, now.explicit, good, record)? })
+        let mut beginning = Self::from(run, now.config, now.explicit, good, record)?;
+        if !changed.is_empty() {
+            let list: Vec<String> =
+                changed.iter().map(|[key, was, is]| format!("{key} {was} -> {is}")).collect();
+            beginning.warnings.push(format!("the run goes on with other settings: {}", list.join(", ")));
+        }
+        Ok(Self { changed, ..beginning })
     }
 
-    /// Settles in the run's folder that it goes on: with which settings, and without an end.
+    /// Settles in the run's folder that it goes on: with which settings, from which checkpoint, and without an end.
     ///
     /// # Errors
     /// A file cannot be written or removed.
@@ -68,6 +74,9 @@ impl Beginning {
         if self.config != run.config()? {
             atomic::write_file(&run.resumed_toml(), self.config.to_toml()?.as_bytes())
                 .with_context(|| format!("cannot write {}", run.resumed_toml().display()))?;
+        }
+        for (checkpoint, _) in self.good.iter().flat_map(|good| &good.passed_over) {
+            checkpoint::set_aside(checkpoint)?;
         }
         for path in [run.summary_json(), run.summary_md()] {
             match fs::remove_file(&path) {
@@ -94,10 +103,9 @@ impl Beginning {
                 format!("{}: `cursor` cannot be read", good.checkpoint.info_json().display())
             })?;
             from = Start { update: info.update, tokens: info.tokens, cursor, progress: info.progress };
-            let passed = good.passed_over.iter();
-            warnings.extend(
-                passed.map(|why| format!("{why}; the run goes on from update {} instead", info.update)),
-            );
+            warnings.extend(good.passed_over.iter().map(|(_, why)| {
+                format!("{why}; the run goes on from update {} instead, and that is set aside", info.update)
+            }));
             let other: Vec<_> = info.config.differences(&config).into_iter().map(|(key, ..)| key).collect();
             if let Some(key) = other.iter().find(|key| change::restarts_the_data(key)) {
                 from.cursor = Cursor::default();

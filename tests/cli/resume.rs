@@ -46,6 +46,8 @@ fn a_finished_run_goes_on_when_it_gets_more_updates_with_the_rate_it_is_given() 
         (&shown["updates"], &shown["config"]["optimizer"]["adamw"]["lr"]),
         (&6.into(), &0.0123.into())
     );
+    let warning = shown["warnings"][0]["message"].as_str().unwrap();
+    assert!(warning.contains("optimizer.adamw.lr 0.003 -> 0.0123"), "the page says so: {warning}");
     let list = sandbox.json(&["list", "--json"]);
     assert_eq!((&list["runs"][0]["update"], &list["runs"][0]["total_updates"]), (&6.into(), &6.into()));
     assert!(sandbox.runs()[0].join("run.toml").exists());
@@ -119,6 +121,9 @@ fn a_damaged_checkpoint_is_passed_over_with_a_word_and_without_any_the_run_start
     let alert =
         told.iter().find(|event| event["type"] == "alert").unwrap()["message"].as_str().unwrap().to_owned();
     assert!(alert.contains("00000006/model.safetensors") && alert.contains("update 3"), "{alert}");
+
+    let aside = run.join("checkpoints/00000006.damaged/model.safetensors");
+    assert!(aside.exists(), "it is no newest checkpoint any more, and nothing of it is lost");
 
     std::fs::remove_dir_all(run.join("checkpoints")).unwrap();
     let output = sandbox.run(&["resume", "damaged", "--json", "--set", "train.max_updates=8"]);
