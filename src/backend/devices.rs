@@ -38,6 +38,20 @@ pub fn open(name: DeviceName) -> Result<TrainDevice, NotLinked> {
     }
 }
 
+/// Products of f32 matrices in TF32 or not, for all that this process computes. Nothing where the device has none.
+pub fn use_tf32(on: bool) {
+    #[cfg(feature = "libtorch")]
+    super::libtorch::use_tf32(on);
+    #[cfg(not(feature = "libtorch"))]
+    let _ = on;
+}
+
+/// Gives memory that is kept for later back to the device.
+pub fn give_back_memory() {
+    #[cfg(feature = "libtorch")]
+    super::libtorch::give_back_memory();
+}
+
 /// Threads that the processor runs at once.
 pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)

@@ -1,9 +1,12 @@
 //! The hot operations of the models: each has a plain body for every device, and on libtorch runs as one node of the
 //! tape, where Burn would record every step of it.
 //!
+//! Passes may compute in bf16: then what comes in and goes out is bf16, and softmax, norms and the loss compute in f32.
+//! The parameters of norms are f32 in either case.
+//!
 //! Suffixes of tensor names are those of `model`.
 
-use burn::tensor::{Device, Int, Tensor, TensorData, activation};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData, activation, module};
 
 #[cfg(feature = "libtorch")]
 use super::libtorch::ops as fused;
@@ -11,8 +14,8 @@ use super::libtorch::ops as fused;
 /// What is added to the attention scores: 0 where a query may look, a large negative number where not.
 #[derive(Debug, Clone)]
 pub struct AttentionMask {
-    /// Broadcasts over batch and heads.
-    pub additive_bkgtt: Tensor<5>,
+    /// Broadcasts over batch and heads; `None` where every query sees every key.
+    pub additive_bkgtt: Option<Tensor<5>>,
     /// Exactly the causal mask: a kernel may use its own.
     pub causal: bool,
 }
@@ -32,8 +35,12 @@ pub fn attention(q_bthe: Tensor<4>, k_btke: Tensor<4>, v_btke: Tensor<4>, mask: 
     let q_bkgte = q_bthe.reshape([rows, time, shared, group, head]).permute([0, 2, 3, 1, 4]);
     let k_bkget = k_btke.permute([0, 2, 3, 1]).reshape([rows, shared, 1, head, time]);
     let v_bkgte = v_btke.permute([0, 2, 1, 3]).reshape([rows, shared, 1, time, head]);
-    let scores_bkgtt = q_bkgte.matmul(k_bkget) + mask.additive_bkgtt.clone();
-    let mixed_bkgte = activation::softmax(scores_bkgtt, 4).matmul(v_bkgte);
+    let dtype = q_bkgte.dtype();
+    let mut scores_bkgtt = q_bkgte.matmul(k_bkget).cast(DType::F32);
+    if let Some(additive_bkgtt) = &mask.additive_bkgtt {
+        scores_bkgtt = scores_bkgtt + additive_bkgtt.clone();
+    }
+    let mixed_bkgte = activation::softmax(scores_bkgtt, 4).cast(dtype).matmul(v_bkgte);
     mixed_bkgte.permute([0, 3, 1, 2, 4]).reshape([rows, time, heads * head])
 }
 
@@ -43,8 +50,39 @@ pub fn rms_norm(x_btd: Tensor<3>, weight_d: Tensor<1>, eps: f64) -> Tensor<3> {
     if let Some(normed) = fused::rms_norm(&x_btd, &weight_d, eps) {
         return normed;
     }
+    let dtype = x_btd.dtype();
+    let x_btd = x_btd.cast(DType::F32);
     let mean_bt1 = x_btd.clone().square().mean_dim(2);
-    x_btd * mean_bt1.add_scalar(eps).sqrt().recip() * weight_d.unsqueeze::<3>()
+    (x_btd * mean_bt1.add_scalar(eps).sqrt().recip() * weight_d.unsqueeze::<3>()).cast(dtype)
+}
+
+/// `(x - mean) / sqrt(var + eps) * weight + bias` over the last axis; the variance is that of all values, not of a sample.
+pub fn layer_norm(x_btd: Tensor<3>, weight_d: Tensor<1>, bias_d: Tensor<1>, eps: f64) -> Tensor<3> {
+    #[cfg(feature = "libtorch")]
+    if let Some(normed) = fused::layer_norm(&x_btd, &weight_d, &bias_d, eps) {
+        return normed;
+    }
+    let dtype = x_btd.dtype();
+    module::layer_norm(x_btd.cast(DType::F32), weight_d, Some(bias_d), eps).cast(dtype)
+}
+
+/// Softmax over the last axis.
+pub fn softmax<const D: usize>(scores: Tensor<D>) -> Tensor<D> {
+    #[cfg(feature = "libtorch")]
+    if let Some(shares) = fused::softmax(&scores) {
+        return shares;
+    }
+    let dtype = scores.dtype();
+    activation::softmax(scores.cast(DType::F32), D - 1).cast(dtype)
+}
+
+/// `x Phi(x)`, exactly and not by a hyperbolic tangent.
+pub fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    #[cfg(feature = "libtorch")]
+    if let Some(y) = fused::gelu(&x) {
+        return y;
+    }
+    activation::gelu(x)
 }
 
 /// Turns the pairs `(i, i + e/2)` of `[b, t, h, e]` by the angles whose cosines and sines are `[t, e/2]`.
@@ -55,7 +93,8 @@ pub fn rotary(x_bthe: Tensor<4>, cos_te: &Tensor<2>, sin_te: &Tensor<2>) -> Tens
     }
     let [_, time, _, width] = x_bthe.dims();
     let half = width / 2;
-    let table = |table: &Tensor<2>| table.clone().narrow(0, 0, time).reshape([1, time, 1, half]);
+    let dtype = x_bthe.dtype();
+    let table = |table: &Tensor<2>| table.clone().narrow(0, 0, time).reshape([1, time, 1, half]).cast(dtype);
     let (cos, sin) = (table(cos_te), table(sin_te));
     let first = x_bthe.clone().narrow(3, 0, half);
     let second = x_bthe.narrow(3, half, half);
@@ -76,9 +115,10 @@ pub fn swiglu(gate_btf: Tensor<3>, up_btf: Tensor<3>) -> Tensor<3> {
 /// nothing to the value and nothing to the gradient.
 pub fn cross_entropy_sum(logits_nv: Tensor<2>, targets: &[i32], ignore: i32, device: &Device) -> Tensor<1> {
     #[cfg(feature = "libtorch")]
-    if let Some(sum) = fused::cross_entropy_sum(&logits_nv, targets, ignore) {
+    if let Some(sum) = super::libtorch::cross_entropy::sum(&logits_nv, targets, ignore) {
         return sum;
     }
+    let logits_nv = logits_nv.cast(DType::F32);
     let count = targets.len();
     let ids: Vec<i64> = targets.iter().map(|&target| i64::from(target.max(0))).collect();
     let ids_n1 = Tensor::<2, Int>::from_data(TensorData::new(ids, [count, 1]), device);

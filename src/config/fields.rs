@@ -201,6 +201,14 @@ pub const FIELDS: &[Field] = &[
     field("train.epochs", at_least(1), "", "epochs", "length of the run in passes over the text"),
     field("train.seed", at_least(0), "1", "", "initial weights and data order"),
     field("train.device", Kind::Text, "\"auto\"", "", "auto, flex, libtorch-cpu or libtorch-cuda:N"),
+    field(
+        "train.precision",
+        Kind::Choice(&["f32", "bf16"]),
+        "\"f32\"",
+        "",
+        "type of the passes; parameters and optimizer state are f32 in either",
+    ),
+    field("train.tf32", Kind::Bool, "false", "", "products of f32 matrices in TF32, on CUDA alone"),
     field("train.validate_every", at_least(0), "50", "updates", "0 = only at the end"),
     field(
         "train.max_skipped",

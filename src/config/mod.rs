@@ -188,10 +188,37 @@ pub struct TrainConfig {
     pub seed: u64,
     /// What trains; `auto` until a run starts.
     pub device: DeviceName,
+    /// The type in which the passes compute.
+    #[serde(default)]
+    pub precision: Precision,
+    /// Products of f32 matrices in TF32, on CUDA devices that have it.
+    #[serde(default)]
+    pub tf32: bool,
     /// Validate every so many updates; 0 = only at the end.
     pub validate_every: u64,
     /// Updates in a row skipped for a loss or gradient that is not finite, after which the run ends.
     pub max_skipped: u64,
+}
+
+/// The type in which the forward and the backward pass compute. Parameters, sums of gradients and optimizer state are f32
+/// in either.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    #[default]
+    F32,
+    /// The passes see a copy of the parameters in bf16; norms and the loss compute in f32.
+    Bf16,
+}
+
+impl Precision {
+    /// Bytes of an element of the passes.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Self::F32 => 4,
+            Self::Bf16 => 2,
+        }
+    }
 }
 
 impl TrainConfig {

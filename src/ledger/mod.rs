@@ -2,11 +2,12 @@
 //! and optimizer state. Exact but for the activations, which are an estimate and carry `~` wherever shown.
 
 pub mod activations;
+pub mod advice;
 pub mod shapes;
 pub mod state;
 
 use crate::{
-    config::{Config, OptimizerName},
+    config::{Config, OptimizerName, Precision},
     protocol::Ledger,
 };
 
@@ -31,19 +32,29 @@ pub fn ledger_for(config: &Config, optimizer: OptimizerName) -> Ledger {
         .chain(shared_state(&chosen, &parameters))
         .fold((0, 0), |(elements, bytes), state| (elements + state.elements(), bytes + state.bytes()));
     let count: u64 = parameters.iter().map(ParameterShape::elements).sum();
-    let parameter_bytes = count * F32;
-    let accumulation_bytes = if config.train.accumulate > 1 { parameter_bytes } else { 0 };
+    // Passes in bf16 see a copy of all parameters but the norms', and leave gradients of its size on the tape.
+    let copied: u64 = match config.train.precision {
+        Precision::F32 => 0,
+        Precision::Bf16 => {
+            parameters.iter().filter(|p| Role::of(&p.name) != Role::Norm).map(|p| p.elements()).sum()
+        }
+    };
+    let copy_bytes = copied * Precision::Bf16.bytes();
+    let gradient_bytes = count * F32;
+    let parameter_bytes = gradient_bytes + copy_bytes;
+    let accumulates = config.train.accumulate > 1;
+    let accumulation_bytes = if accumulates { gradient_bytes - copied * F32 + copy_bytes } else { 0 };
     let activation_bytes_estimated = activations::estimate(config);
     Ledger {
         parameters: count,
         parameter_tensors: parameters.len() as u64,
         parameter_bytes,
-        gradient_bytes: parameter_bytes,
+        gradient_bytes,
         accumulation_bytes,
         state_elements,
         state_bytes,
         activation_bytes_estimated,
-        total_bytes_estimated: (2 * parameter_bytes + accumulation_bytes + state_bytes)
+        total_bytes_estimated: (parameter_bytes + gradient_bytes + accumulation_bytes + state_bytes)
             .saturating_add(activation_bytes_estimated),
     }
 }

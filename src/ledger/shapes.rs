@@ -23,20 +23,31 @@ pub enum Role {
     Embedding,
     /// The last layer, which makes logits.
     Head,
+    /// Scales and shifts what has been normalised.
+    Norm,
     Other,
 }
 
 impl Role {
     /// The role by Hugging Face's name: the module that owns the weight is called after what it does.
     pub fn of(name: &str) -> Self {
-        let module = name.strip_suffix(".weight").map(|path| path.rsplit('.').next().unwrap_or(path));
-        match module {
+        let last = |path: &'_ str| path.rsplit('.').next().unwrap_or(path).to_owned();
+        if name.rsplit_once('.').is_some_and(|(path, _)| is_norm(&last(path))) {
+            return Self::Norm;
+        }
+        let module = name.strip_suffix(".weight").map(last);
+        match module.as_deref() {
             Some("wte" | "wpe") => Self::Embedding,
             Some(module) if module.starts_with("embed") || module.ends_with("_embeddings") => Self::Embedding,
             Some("lm_head" | "classifier" | "score") => Self::Head,
             _ => Self::Other,
         }
     }
+}
+
+/// Hugging Face's names: `norm`, `input_layernorm`, `sa_layer_norm`, `LayerNorm`, `ln_1`.
+fn is_norm(module: &str) -> bool {
+    module.to_ascii_lowercase().ends_with("norm") || module.starts_with("ln_")
 }
 
 /// Every parameter of the model, in the order of its checkpoint. A tied head is not a parameter of its own.

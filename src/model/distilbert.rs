@@ -4,7 +4,7 @@
 
 use burn::{
     module::Module,
-    tensor::{Device, Int, Tensor, TensorData, activation},
+    tensor::{Device, Int, Tensor, TensorData, activation::relu},
 };
 
 use super::{
@@ -14,6 +14,7 @@ use super::{
     loss, mask,
 };
 use crate::{
+    backend::ops::{self, AttentionMask},
     config::{Config, ModelConfig},
     data::batch::Batch,
 };
@@ -87,8 +88,8 @@ struct Settings {
 struct Context<'a> {
     settings: &'a Settings,
     noise: &'a Noise,
-    /// Over the padded keys, `[b, 1, 1, t]`; nothing where no row has any.
-    mask_bhtt: Option<&'a Tensor<4>>,
+    /// Over the padded keys, `[b, 1, 1, 1, t]`; nothing where no row has any.
+    mask: &'a AttentionMask,
 }
 
 impl TrainModel for DistilBertForSequenceClassification {
@@ -127,17 +128,18 @@ impl DistilBertForSequenceClassification {
         let (rows, time) = (batch.rows, batch.seq_len);
         let ids: Vec<i64> = batch.inputs.iter().map(|&id| i64::from(id)).collect();
         let ids_bt = Tensor::<2, Int>::from_data(TensorData::new(ids, [rows, time]), &settings.device);
-        let mask_bhtt = batch
+        let additive_bkgtt = batch
             .has_padding()
-            .then(|| mask::padding(&batch.lengths, time, &settings.device).reshape([rows, 1, 1, time]));
-        let context = Context { settings, noise, mask_bhtt: mask_bhtt.as_ref() };
+            .then(|| mask::padding(&batch.lengths, time, &settings.device).reshape([rows, 1, 1, 1, time]));
+        let mask = AttentionMask { additive_bkgtt, causal: false };
+        let context = Context { settings, noise, mask: &mask };
         let mut x_btd = self.distilbert.embeddings.forward(ids_bt, context);
         for (number, layer) in self.distilbert.transformer.layer.iter().enumerate() {
             x_btd = layer.forward(x_btd, number, context);
         }
         let [_, _, width] = x_btd.dims();
         let first_bd = x_btd.narrow(1, 0, 1).reshape([rows, width]);
-        let pooled_bd = activation::relu(self.pre_classifier.forward(first_bd));
+        let pooled_bd = relu(self.pre_classifier.forward(first_bd));
         self.classifier.forward(noise.drop(pooled_bd, settings.classifier_dropout, "classifier"))
     }
 
@@ -216,20 +218,23 @@ impl Attention {
         let [rows, time, width] = x_btd.dims();
         let head = width / self.heads;
         let heads = |x_btd: Tensor<3>| x_btd.reshape([rows, time, self.heads, head]);
-        let q_btd = self.q_lin.forward(x_btd.clone()).mul_scalar(1.0 / (head as f64).sqrt());
-        let q_bhte = heads(q_btd).permute([0, 2, 1, 3]);
-        let k_bhet = heads(self.k_lin.forward(x_btd.clone())).permute([0, 2, 3, 1]);
-        let v_bhte = heads(self.v_lin.forward(x_btd)).permute([0, 2, 1, 3]);
-        let mut scores_bhtt = q_bhte.matmul(k_bhet);
-        if let Some(mask_bhtt) = context.mask_bhtt {
-            scores_bhtt = scores_bhtt + mask_bhtt.clone();
+        let q_bthe = heads(self.q_lin.forward(x_btd.clone()));
+        let k_bthe = heads(self.k_lin.forward(x_btd.clone()));
+        let v_bthe = heads(self.v_lin.forward(x_btd));
+        let share = context.settings.attention_dropout;
+        if !context.noise.drops(share) {
+            return self.out_lin.forward(ops::attention(q_bthe, k_bthe, v_bthe, context.mask));
         }
-        let weights_bhtt = context.noise.drop(
-            activation::softmax(scores_bhtt, 3),
-            context.settings.attention_dropout,
-            &format!("layer.{number}.attention"),
-        );
-        let mixed_bhte = weights_bhtt.matmul(v_bhte);
+        let q_bhte = q_bthe.mul_scalar(1.0 / (head as f64).sqrt()).permute([0, 2, 1, 3]);
+        let dtype = q_bhte.dtype();
+        let mut scores_bhtt = q_bhte.matmul(k_bthe.permute([0, 2, 3, 1]));
+        if let Some(additive_bkgtt) = &context.mask.additive_bkgtt {
+            let additive_bhtt = additive_bkgtt.clone().reshape([rows, 1, 1, time]);
+            scores_bhtt = scores_bhtt + additive_bhtt.cast(dtype);
+        }
+        let site = format!("layer.{number}.attention");
+        let weights_bhtt = context.noise.drop(ops::softmax(scores_bhtt), share, &site);
+        let mixed_bhte = weights_bhtt.matmul(v_bthe.permute([0, 2, 1, 3]));
         self.out_lin.forward(mixed_bhte.permute([0, 2, 1, 3]).reshape([rows, time, width]))
     }
 }
@@ -237,7 +242,7 @@ impl Attention {
 impl FeedForward {
     /// `lin2(gelu(lin1(x)))`, where gelu is the exact one and not the one by a hyperbolic tangent.
     fn forward(&self, x_btd: Tensor<3>, number: usize, context: Context) -> Tensor<3> {
-        let fed_btd = self.lin2.forward(activation::gelu(self.lin1.forward(x_btd)));
+        let fed_btd = self.lin2.forward(ops::gelu(self.lin1.forward(x_btd)));
         context.noise.drop(fed_btd, context.settings.dropout, &format!("layer.{number}.ffn"))
     }
 }

@@ -122,6 +122,6 @@ impl LayerNorm {
 
     /// `(x - mean) / sqrt(var + eps) * weight + bias` over the last axis; the variance is that of all values, not of a sample.
     pub fn forward(&self, x_btd: Tensor<3>) -> Tensor<3> {
-        module::layer_norm(x_btd, self.weight.val(), Some(self.bias.val()), self.eps)
+        ops::layer_norm(x_btd, self.weight.val(), self.bias.val(), self.eps)
     }
 }

@@ -120,11 +120,11 @@ impl Tables {
         let time = batch.seq_len;
         let causal = self.causal_tt.clone().slice([0..time, 0..time]).reshape([1, 1, 1, time, time]);
         if !batch.has_padding() {
-            return AttentionMask { additive_bkgtt: causal, causal: true };
+            return AttentionMask { additive_bkgtt: Some(causal), causal: true };
         }
         let padding_bt = mask::padding(&batch.lengths, time, &self.device);
         let padding = padding_bt.reshape([batch.rows, 1, 1, 1, time]);
-        AttentionMask { additive_bkgtt: causal + padding, causal: false }
+        AttentionMask { additive_bkgtt: Some(causal + padding), causal: false }
     }
 }
 

@@ -15,6 +15,7 @@ pub mod loss;
 pub mod mask;
 pub mod noise;
 pub mod rotary;
+pub mod working_copy;
 
 use burn::{
     module::Module,

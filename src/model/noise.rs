@@ -27,6 +27,11 @@ impl Noise {
         Self(Some(Place { seed, update, micro_batch }))
     }
 
+    /// Whether [`Noise::drop`] with that probability drops anything.
+    pub fn drops(&self, share: f64) -> bool {
+        self.0.is_some() && share > 0.0
+    }
+
     /// `torch.nn.Dropout`: each element is zero with probability `share`, the rest is divided by `1 - share`. `site`
     /// tells apart the places of a model, such as `layer.0.attention`.
     pub fn drop<const D: usize>(&self, x: Tensor<D>, share: f64, site: &str) -> Tensor<D> {
@@ -44,7 +49,8 @@ impl Noise {
         let mask: Vec<f32> =
             (0..count).map(|_| if generator.next_u32() < threshold { 0.0 } else { kept }).collect();
         let device = x.device().inner();
-        x * Tensor::from_data(TensorData::new(mask, shape), &device)
+        let dtype = x.dtype();
+        x * Tensor::<D>::from_data(TensorData::new(mask, shape), &device).cast(dtype)
     }
 }
 

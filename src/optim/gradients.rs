@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use burn::{
     module::{Module, ModuleVisitor, Param},
-    tensor::{Gradients as Tape, Tensor},
+    tensor::{DType, Gradients as Tape, Tensor},
 };
 
 /// The gradient of a window. Names are in a fixed order, so that sums over them repeat bit for bit.
@@ -63,7 +63,8 @@ impl ModuleVisitor for Collect<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if let Some(gradient) = param.val().grad_remove(self.tape) {
             let count = gradient.shape().num_elements();
-            add_to(self.into, self.path.join("."), gradient.reshape([count]));
+            // Sums are f32 whatever the type of the passes.
+            add_to(self.into, self.path.join("."), gradient.reshape([count]).cast(DType::F32));
         }
     }
 }

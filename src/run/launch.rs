@@ -17,7 +17,7 @@ use super::{
     lock, weights,
 };
 use crate::{
-    config::{Resolved, Task, Tokenizer, change, validate},
+    config::{DeviceName, Precision, Resolved, Task, Tokenizer, TrainConfig, change, validate},
     ledger,
 };
 
@@ -50,10 +50,10 @@ pub(super) fn start_in(
     create: impl FnOnce(&Resolved) -> Result<RunDir, RunError>,
 ) -> anyhow::Result<RunDir> {
     let mut resolved = with_whole_paths(resolved)?;
-    let more = notes(&resolved);
-    resolved.notes.extend(more);
     let Chosen { program, device } = libtorch::choose(resolved.config.train.device)?;
     resolved.config.train.device = device;
+    let more = notes(&resolved);
+    resolved.notes.extend(more);
     let run = create(&resolved)?;
     let child = spawn(&run, &program, &[])?;
     until_live(&run, child)?;
@@ -151,7 +151,26 @@ fn notes(resolved: &Resolved) -> Vec<String> {
             "{path} is trained on as the text it is, with its marks and the names of its columns"
         ));
     }
+    notes.extend(precision(&config.train));
     notes
+}
+
+/// What the chosen types of numbers mean on the chosen device.
+fn precision(train: &TrainConfig) -> Option<String> {
+    let cuda = matches!(train.device, DeviceName::LibtorchCuda(_));
+    match train.precision {
+        Precision::Bf16 if train.tf32 => {
+            Some("train.tf32 has no effect with train.precision = \"bf16\"".to_owned())
+        }
+        Precision::Bf16 if !cuda => Some(format!(
+            "train.precision = \"bf16\" on {}: a processor computes it in software, slower than f32",
+            train.device
+        )),
+        Precision::F32 if train.tf32 && !cuda => {
+            Some(format!("train.tf32 has no effect on {}: only CUDA devices have it", train.device))
+        }
+        _ => None,
+    }
 }
 
 /// A relative path means another file in another folder: the record keeps whole paths.

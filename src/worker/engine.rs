@@ -15,14 +15,19 @@ use super::{
     commands::{Mode, Waiting},
     control::{Incoming, Status},
     event_log::Events,
+    fault::{self, Fault, Phase},
     keeper::{Keeper, Told},
     trainer::{Evaluation, Outcome, Training},
 };
 use crate::{
+    backend::devices,
     config::{Config, Task, schedule},
     data::{Cursor, DataError, Dataset, Window as Batches},
     protocol::{self, Alert, Command, Event, Level, Reason, Update, Validation, Window},
-    run::{RunDir, checkpoint::Progress},
+    run::{
+        RunDir,
+        checkpoint::{self as stored, Progress},
+    },
 };
 
 /// Held-out sequences in one validation of a language model: enough for a steady figure, few enough to cost little.
@@ -98,6 +103,9 @@ pub(super) struct Engine<'a> {
     last_checkpoint: Option<u64>,
     /// When it was begun.
     last_checkpoint_at: Instant,
+    phase: Phase,
+    /// Whether all parameters and all state are those of the last update.
+    intact: bool,
 }
 
 /// What was trained since the last update event.
@@ -139,6 +147,8 @@ pub fn train(
         keeper: Keeper::new(around.run.clone(), around.config.checkpoint.clone(), around.events.clone()),
         last_checkpoint: (update > 0).then_some(update),
         last_checkpoint_at: now,
+        phase: Phase::default(),
+        intact: true,
     };
     let (reason, message) = engine.run(windows)?;
     engine.finish();
@@ -155,8 +165,10 @@ impl Engine<'_> {
         }
         for window in windows {
             let window = window?;
-            if !self.window(&window) {
-                return Ok((Reason::Stopped, None));
+            match fault::guard(|| self.window(&window)) {
+                Ok(true) => {}
+                Ok(false) => return Ok((Reason::Stopped, None)),
+                Err(fault) => return Ok(self.give_up(&fault)),
             }
             if self.skipped_in_a_row >= self.around.config.train.max_skipped {
                 let clip = if self.around.config.clip.max_norm > 0.0 { "lower" } else { "switch on" };
@@ -180,6 +192,28 @@ impl Engine<'_> {
         ))
     }
 
+    /// The device has no more memory or is lost: what the window had asked for is given back, and the parameters are not
+    /// asked for again where they cannot be had.
+    fn give_up(&mut self, fault: &Fault) -> (Reason, Option<String>) {
+        let mut sentence = fault.sentence(&self.around.config, self.phase);
+        self.intact = matches!(fault, Fault::OutOfMemory { .. }) && self.phase == Phase::Passes;
+        // There is no memory to evaluate with.
+        self.last_validation = self.done.updates;
+        if self.intact {
+            self.training.discard_window();
+            devices::give_back_memory();
+        } else if self.done.updates > 0 {
+            // One may be on its way to the disk.
+            let _ = self.keeper.wait();
+            let left = stored::latest_checkpoint(&self.around.run).ok().flatten();
+            sentence.push_str(&match left.map(|checkpoint| checkpoint.update) {
+                Some(update) => format!("; what is left is the checkpoint of update {update}"),
+                None => "; no checkpoint had been written, checkpoint.every_updates writes some".to_owned(),
+            });
+        }
+        (fault.reason(), Some(sentence))
+    }
+
     /// One update. False: a stop came while the window was paused, so that it was dropped.
     fn window(&mut self, window: &Batches) -> bool {
         let count = window.micro_batches.len() as u64;
@@ -190,6 +224,7 @@ impl Engine<'_> {
                 return false;
             }
             let start = Instant::now();
+            self.phase = Phase::Passes;
             self.training.micro_batch(batch, pass);
             busy += start.elapsed();
             let done = pass.micro_batch + 1;
@@ -225,7 +260,9 @@ impl Engine<'_> {
         let measure = every(config.log.state_every);
 
         let start = Instant::now();
+        self.phase = Phase::Update;
         let outcome = self.training.update(lr, measure);
+        self.phase = Phase::Passes;
         busy += start.elapsed();
         let epoch_ends = config.train.epochs.is_some() && self.cursor.epoch < window.after.epoch;
         self.cursor = window.after;
@@ -346,6 +383,9 @@ impl Engine<'_> {
     /// Copies everything for a checkpoint and has it written beside training. There is none before the first update,
     /// and no second one of an update whose first is on the disk.
     pub(super) fn checkpoint(&mut self, told: Option<Told>) -> std::io::Result<()> {
+        if !self.intact {
+            return Ok(());
+        }
         let update = self.done.updates;
         if self.keeper.look().is_err() {
             self.last_checkpoint = None;

@@ -15,6 +15,7 @@ use super::{
     control::{self, Status},
     engine::{self, Done, Ending, Surroundings},
     event_log::EventLog,
+    fault::{self, Fault, Phase},
     nvml::Gpu,
     restore,
     resume::Beginning,
@@ -212,14 +213,13 @@ impl Over {
         Self { reason: Reason::Failed, message: Some(message), done: None }
     }
 
-    fn panicked(panic: &(dyn Any + Send)) -> Self {
-        let words = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied())
-            .unwrap_or("a panic without a message");
-        let reason = if words.contains("out of memory") { Reason::OutOfMemory } else { Reason::Failed };
-        Self { reason, message: Some(words.to_owned()), done: None }
+    /// What the engine could not see: it had not begun, or was about to end.
+    fn panicked(panic: &(dyn Any + Send), config: &Config) -> Self {
+        let words = fault::words(panic);
+        let fault = Fault::of(words);
+        let reason = fault.as_ref().map_or(Reason::Failed, Fault::reason);
+        let message = fault.map_or_else(|| words.to_owned(), |fault| fault.sentence(config, Phase::Start));
+        Self { reason, message: Some(message), done: None }
     }
 }
 
@@ -244,18 +244,16 @@ fn train(around: &Surroundings, good: Option<&Good>) -> Over {
             Over { reason, message, done: Some((done, measured)) }
         }
         Ok(Err(error)) => Over::failed(format!("{error:#}")),
-        Err(panic) => Over::panicked(&*panic),
+        Err(panic) => Over::panicked(&*panic, &around.config),
     }
 }
 
 fn measured(training: &dyn Training) -> Measured {
-    let parameters = training.parameters();
-    let elements: usize = parameters.iter().map(|(_, shape)| shape.iter().product::<usize>()).sum();
     let optimizer = training.optimizer();
     let own = optimizer.names().into_iter().flat_map(|name| optimizer.entries(&name));
     let entries: Vec<_> = own.chain(optimizer.shared()).collect();
     Measured {
-        parameter_bytes: elements as u64 * ledger::F32,
+        parameter_bytes: training.parameter_bytes(),
         state_elements: entries.iter().map(crate::optim::Entry::elements).sum(),
         state_bytes: entries.iter().map(crate::optim::Entry::bytes).sum(),
         ..Measured::default()

@@ -9,9 +9,10 @@ use burn::tensor::{DType, Device, Tensor};
 
 use super::{check::Accumulated, metrics::Confusion, weights};
 use crate::{
-    config::{Arch, Config, OptimizerName, Task, validate},
+    backend::devices,
+    config::{Arch, Config, OptimizerName, Precision, Task, validate},
     data::{Batch, Pass},
-    model::{Noise, TrainModel, distilbert::DistilBertForSequenceClassification, llama::Llama},
+    model::{Noise, TrainModel, distilbert::DistilBertForSequenceClassification, llama::Llama, working_copy},
     optim::{self, Gradients, ParameterUpdates, clip, driver, stats},
     protocol::{StateDetail, StateTensor, TensorState},
     run::weights::{WeightsError, plan},
@@ -34,6 +35,9 @@ pub trait Training {
 
     /// Names and shapes of all parameters, in the model's order.
     fn parameters(&self) -> Vec<(String, Vec<usize>)>;
+
+    /// Bytes of the parameters, and of their copy where the passes see one.
+    fn parameter_bytes(&self) -> u64;
 
     /// Parameters, read to the host.
     fn weights(&self) -> Vec<weights::HostTensor>;
@@ -99,6 +103,7 @@ pub struct Evaluation {
 /// There is no such model to train, or `model.weights` cannot be loaded.
 pub fn build(config: &Config, device: &Device) -> anyhow::Result<Box<dyn Training>> {
     validate::trainable(config)?;
+    devices::use_tf32(config.train.tf32);
     match config.model.arch {
         Arch::Llama => Trainer::<Llama>::build(config, device),
         Arch::DistilBert => Trainer::<DistilBertForSequenceClassification>::build(config, device),
@@ -109,8 +114,11 @@ pub fn build(config: &Config, device: &Device) -> anyhow::Result<Box<dyn Trainin
 /// One architecture under training.
 #[allow(missing_debug_implementations)]
 pub struct Trainer<M: TrainModel> {
-    /// Taken out only while the optimizer walks it.
+    /// The parameters, f32. Taken out only while the optimizer walks it.
     model: Option<M>,
+    /// What the passes see instead, where they compute in bf16.
+    working_copy: Option<M>,
+    precision: Precision,
     optimizer: Box<dyn ParameterUpdates>,
     gradients: Gradients,
     /// Sum of the window's losses, each divided by the window's targets; on the device.
@@ -125,7 +133,8 @@ pub struct Trainer<M: TrainModel> {
 
 impl<M: TrainModel> Trainer<M> {
     fn build(config: &Config, device: &Device) -> anyhow::Result<Box<dyn Training>> {
-        let trainer = Self::new(config, device).with_weights(config)?;
+        let mut trainer = Self::new(config, device).with_weights(config)?;
+        trainer.copy();
         if config.optimizer.name == OptimizerName::Muon {
             optim::muon::check(&trainer.parameters())?;
         }
@@ -136,6 +145,8 @@ impl<M: TrainModel> Trainer<M> {
     pub fn new(config: &Config, device: &Device) -> Self {
         Self {
             model: Some(M::init(config, &device.clone().autodiff())),
+            working_copy: None,
+            precision: config.train.precision,
             optimizer: optim::build(&config.optimizer),
             gradients: Gradients::new(),
             loss: None,
@@ -154,6 +165,13 @@ impl<M: TrainModel> Trainer<M> {
             self.model = Some(weights::load(model, &plan)?);
         }
         Ok(self)
+    }
+
+    /// Brings what the passes see to what the parameters are now.
+    fn copy(&mut self) {
+        if self.precision == Precision::Bf16 {
+            self.working_copy = self.model.clone().map(working_copy::bf16);
+        }
     }
 
     fn tensor_state(
@@ -176,7 +194,9 @@ impl<M: TrainModel> Trainer<M> {
 
 impl<M: TrainModel> Training for Trainer<M> {
     fn micro_batch(&mut self, batch: &Batch, pass: Pass) -> PassTimes {
-        let Some(model) = &self.model else { return PassTimes::default() };
+        let Some(model) = self.working_copy.as_ref().or(self.model.as_ref()) else {
+            return PassTimes::default();
+        };
         if batch.target_count == 0 || pass.target_count == 0 {
             return PassTimes::default();
         }
@@ -203,6 +223,8 @@ impl<M: TrainModel> Training for Trainer<M> {
         let grad_norm = clip::global_norm(&gradients);
         let skipped = !loss.is_finite() || !grad_norm.is_finite();
         if !skipped && let Some(model) = self.model.take() {
+            // Of no use any more: given up before the optimizer asks for memory.
+            self.working_copy = None;
             let scale = clip::coefficient(grad_norm, self.max_norm);
             let apply = driver::Apply { lr, scale, measure };
             let (model, measured) = driver::apply(&mut *self.optimizer, model, gradients, apply);
@@ -210,6 +232,7 @@ impl<M: TrainModel> Training for Trainer<M> {
             if measure {
                 self.measured = measured;
             }
+            self.copy();
         }
         Outcome { loss, grad_norm, skipped, empty: false }
     }
@@ -221,7 +244,7 @@ impl<M: TrainModel> Training for Trainer<M> {
 
     fn evaluate(&self, batches: &mut dyn Iterator<Item = Batch>) -> Evaluation {
         let (mut sum, mut targets, mut confusion) = (0.0, 0, Confusion::default());
-        if let Some(model) = self.model.as_ref().map(M::valid) {
+        if let Some(model) = self.working_copy.as_ref().or(self.model.as_ref()).map(M::valid) {
             for batch in batches {
                 let (loss, found) = model.evaluate(&batch);
                 sum += f64::from(loss.sum.into_scalar::<f32>());
@@ -241,6 +264,15 @@ impl<M: TrainModel> Training for Trainer<M> {
 
     fn parameters(&self) -> Vec<(String, Vec<usize>)> {
         self.model.as_ref().map(weights::shapes).unwrap_or_default()
+    }
+
+    fn parameter_bytes(&self) -> u64 {
+        let mut all: BTreeMap<_, u64> = BTreeMap::new();
+        for model in [&self.model, &self.working_copy].into_iter().flatten() {
+            // A norm's parameter is one and the same in both.
+            all.extend(weights::bytes(model));
+        }
+        all.into_values().sum()
     }
 
     fn weights(&self) -> Vec<weights::HostTensor> {

@@ -23,6 +23,17 @@ pub fn shapes<M: Module>(model: &M) -> Vec<(String, Vec<usize>)> {
     visitor.out
 }
 
+/// Bytes by name and size of an element.
+pub fn bytes<M: Module>(model: &M) -> Vec<((String, usize), u64)> {
+    let take = |param: Taken| {
+        let size = param.values.dtype().size();
+        ((param.name, size), (param.values.dims()[0] * size) as u64)
+    };
+    let mut visitor = Visitor { path: Vec::new(), take, out: Vec::new() };
+    model.visit(&mut visitor);
+    visitor.out
+}
+
 /// Names, shapes and values: copies every parameter to the host.
 pub fn read<M: Module>(model: &M) -> Vec<HostTensor> {
     let take = |param: Taken| {

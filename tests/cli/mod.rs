@@ -9,5 +9,6 @@ mod headless;
 mod inspect;
 mod libtorch;
 mod lifecycle;
+mod out_of_memory;
 mod resume;
 mod weights;

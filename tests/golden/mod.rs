@@ -6,6 +6,8 @@
 mod accumulation;
 mod clip;
 mod eight_bit;
+#[cfg(feature = "libtorch")]
+mod operations;
 mod optimizers;
 mod parity;
 mod schedule;

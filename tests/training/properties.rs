@@ -156,3 +156,29 @@ fn padding_changes_neither_loss_nor_gradient() {
     };
     assert_eq!(outcome(&short), outcome(&other));
 }
+
+#[test]
+fn passes_in_bf16_learn_what_passes_in_f32_learn() {
+    for model in [&["train.micro_batch=4"][..], &["model.preset=distilbert-nano", "train.micro_batch=4"]] {
+        for accumulate in ["train.accumulate=1", "train.accumulate=2"] {
+            let with =
+                |precision| config(&[model, &[accumulate, "schedule.warmup_updates=0", precision]].concat());
+            let (exact, _) = train(&with("train.precision=f32"), 20);
+            let short = with("train.precision=bf16");
+            let (rounded, training) = train(&short, 20);
+            let learnt = exact.iter().any(|outcome| (outcome.loss - exact[0].loss).abs() > 0.02);
+            assert!(learnt, "the parameters move: {exact:?}");
+            for (update, (a, b)) in exact.iter().zip(&rounded).enumerate() {
+                // bf16 has 8 bits: each rounding is off by 2^-9 at most, their mean over a batch by far less.
+                let (loss, norm) =
+                    ((a.loss - b.loss).abs() / a.loss, (a.grad_norm / b.grad_norm - 1.0).abs());
+                let norm_bound = if update == 0 { 0.02 } else { 0.25 };
+                assert!(loss < 0.01 && norm < norm_bound, "{model:?} update {update}: {a:?} and {b:?}");
+            }
+            assert_ne!(exact[0].loss.to_bits(), rounded[0].loss.to_bits(), "the passes are not f32");
+            // Twenty updates of 1e-3 move a weight of 0.02 by far more than bf16 could show: the sum is kept in f32.
+            assert_eq!(training.parameter_bytes(), ledger::ledger(&short).parameter_bytes);
+            assert_eq!(training.state(&[])[0].state["exp_avg"].dtype, "f32");
+        }
+    }
+}

@@ -3,6 +3,7 @@
 //! Burn 0.22 is the last version with this backend, and says so wherever it is named.
 #![allow(deprecated)]
 
+pub(super) mod cross_entropy;
 mod node;
 pub(super) mod ops;
 pub(super) mod optim;
@@ -37,5 +38,18 @@ pub(super) fn open(name: DeviceName) -> (DeviceName, Device) {
     match name {
         DeviceName::LibtorchCuda(index) => (name, Device::libtorch_cuda(index)),
         _ => (DeviceName::LibtorchCpu, Device::libtorch()),
+    }
+}
+
+/// Every switch of libtorch's that cannot be thrown is left as it is.
+pub(super) fn use_tf32(on: bool) {
+    if tch::Cuda::is_available() {
+        let _ = shim::tf32(on);
+    }
+}
+
+pub(super) fn give_back_memory() {
+    if tch::Cuda::is_available() {
+        let _ = shim::empty_cache();
     }
 }

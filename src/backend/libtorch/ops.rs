@@ -1,7 +1,6 @@
 //! libtorch's own kernels for the operations of [`crate::backend::ops`]; `None` when the tensors live elsewhere.
 
 use burn::tensor::Tensor;
-use tch::Kind;
 
 use super::node::{Raw, node};
 use crate::backend::ops::AttentionMask;
@@ -15,17 +14,17 @@ pub(in crate::backend) fn attention(
 ) -> Option<Tensor<3>> {
     let [rows, time, heads, head] = q_bthe.dims().map(|length| length as i64);
     let grouped = k_btke.dims()[2] as i64 != heads;
-    let additive = if mask.causal {
-        None
-    } else {
-        match Raw::of(&mask.additive_bkgtt)? {
-            Raw::Plain(mask) => Some(mask.tensor.squeeze_dim(2)),
+    let additive = match mask.additive_bkgtt.as_ref().filter(|_| !mask.causal) {
+        None => None,
+        Some(additive) => match Raw::of(additive)? {
+            Raw::Plain(additive) => Some(additive.tensor.squeeze_dim(2)),
             Raw::Tracked(_) => return None,
-        }
+        },
     };
+    let causal = mask.causal;
     node([Raw::of(q_bthe), Raw::of(k_btke), Raw::of(v_btke)], |[q, k, v]| {
         let (q, k, v) = (q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2));
-        let causal = additive.is_none();
+        let additive = additive.as_ref().map(|additive| additive.to_kind(q.kind()));
         let mixed = tch::Tensor::scaled_dot_product_attention(
             &q,
             &k,
@@ -42,7 +41,31 @@ pub(in crate::backend) fn attention(
 
 pub(in crate::backend) fn rms_norm(x_btd: &Tensor<3>, weight_d: &Tensor<1>, eps: f64) -> Option<Tensor<3>> {
     let width = x_btd.dims()[2] as i64;
-    node([Raw::of(x_btd), Raw::of(weight_d)], |[x, weight]| x.rms_norm([width], Some(weight), eps))
+    node([Raw::of(x_btd), Raw::of(weight_d)], |[x, weight]| {
+        // The kernel sums in f32 whatever comes in.
+        x.rms_norm([width], Some(weight.to_kind(x.kind())), eps)
+    })
+}
+
+pub(in crate::backend) fn layer_norm(
+    x_btd: &Tensor<3>,
+    weight_d: &Tensor<1>,
+    bias_d: &Tensor<1>,
+    eps: f64,
+) -> Option<Tensor<3>> {
+    let width = x_btd.dims()[2] as i64;
+    node([Raw::of(x_btd), Raw::of(weight_d), Raw::of(bias_d)], |[x, weight, bias]| {
+        let (weight, bias) = (weight.to_kind(x.kind()), bias.to_kind(x.kind()));
+        x.layer_norm([width], Some(weight), Some(bias), eps, true)
+    })
+}
+
+pub(in crate::backend) fn softmax<const D: usize>(scores: &Tensor<D>) -> Option<Tensor<D>> {
+    node([Raw::of(scores)], |[scores]| scores.softmax(-1, scores.kind()))
+}
+
+pub(in crate::backend) fn gelu<const D: usize>(x: &Tensor<D>) -> Option<Tensor<D>> {
+    node([Raw::of(x)], |[x]| x.gelu("none"))
 }
 
 pub(in crate::backend) fn rotary(
@@ -58,6 +81,7 @@ pub(in crate::backend) fn rotary(
     };
     let (cos, sin) = (table(cos_te)?, table(sin_te)?);
     node([Raw::of(x_bthe)], |[x]| {
+        let (cos, sin) = (cos.to_kind(x.kind()), sin.to_kind(x.kind()));
         let (first, second) = (x.narrow(3, 0, half), x.narrow(3, half, half));
         tch::Tensor::cat(&[&first * &cos - &second * &sin, &second * &cos + &first * &sin], 3)
     })
@@ -65,23 +89,4 @@ pub(in crate::backend) fn rotary(
 
 pub(in crate::backend) fn swiglu(gate_btf: &Tensor<3>, up_btf: &Tensor<3>) -> Option<Tensor<3>> {
     node([Raw::of(gate_btf), Raw::of(up_btf)], |[gate, up]| gate.silu() * up)
-}
-
-pub(in crate::backend) fn cross_entropy_sum(
-    logits_nv: &Tensor<2>,
-    targets: &[i32],
-    ignore: i32,
-) -> Option<Tensor<1>> {
-    let ids: Vec<i64> = targets.iter().map(|&target| i64::from(target)).collect();
-    node([Raw::of(logits_nv)], |[logits]| {
-        let ids = tch::Tensor::from_slice(&ids).to_device(logits.device());
-        let sum = logits.to_kind(Kind::Float).cross_entropy_loss(
-            &ids,
-            None::<&tch::Tensor>,
-            tch::Reduction::Sum,
-            i64::from(ignore),
-            0.0,
-        );
-        sum.reshape([1])
-    })
 }

@@ -21,7 +21,13 @@ use crate::{
 struct Scripted {
     outcomes: VecDeque<Outcome>,
     optimizer: Box<dyn ParameterUpdates>,
+    failure: Option<Failure>,
+    /// The update of the last pass.
+    passed: u64,
 }
+
+/// The update and the phase at which the device's library throws this.
+type Failure = (u64, Phase, &'static str);
 
 const GOOD: Outcome = Outcome { loss: 2.0, grad_norm: 1.0, skipped: false, empty: false };
 const BAD: Outcome = Outcome { loss: f64::INFINITY, grad_norm: f64::NAN, skipped: true, empty: false };
@@ -29,12 +35,26 @@ const EMPTY: Outcome = Outcome { loss: f64::NAN, grad_norm: 0.0, skipped: false,
 const SCORED: Evaluation =
     Evaluation { loss: 0.5, targets: 40, accuracy: Some(0.75), f1: Some(0.8), f1_macro: Some(0.7) };
 
+impl Scripted {
+    /// As libtorch's bindings do.
+    fn fail(&self, update: u64, phase: Phase) {
+        if let Some((at, of, text)) = self.failure
+            && (at, of) == (update, phase)
+        {
+            panic!("called `Result::unwrap()` on an `Err` value: Torch({text:?})");
+        }
+    }
+}
+
 impl Training for Scripted {
-    fn micro_batch(&mut self, _: &Batch, _: Pass) -> PassTimes {
+    fn micro_batch(&mut self, _: &Batch, pass: Pass) -> PassTimes {
+        self.fail(pass.update, Phase::Passes);
+        self.passed = pass.update;
         PassTimes::default()
     }
 
     fn update(&mut self, _: f64, _: bool) -> Outcome {
+        self.fail(self.passed, Phase::Update);
         self.outcomes.pop_front().unwrap()
     }
 
@@ -47,6 +67,10 @@ impl Training for Scripted {
 
     fn parameters(&self) -> Vec<(String, Vec<usize>)> {
         Vec::new()
+    }
+
+    fn parameter_bytes(&self) -> u64 {
+        4
     }
 
     fn weights(&self) -> Vec<HostTensor> {
@@ -104,11 +128,17 @@ struct Ran {
 
 /// Runs windows that end at these places, with these outcomes.
 fn ran(settings: &[&str], places: &[(u64, u64)], outcomes: &[Outcome]) -> Ran {
-    ran_in(settings, places, outcomes, |_| {})
+    ran_in(None, settings, places, outcomes, |_| {})
+}
+
+/// The same, with a failure of the device's library on the way.
+fn ran_into(failure: Option<Failure>, settings: &[&str], places: &[(u64, u64)], outcomes: &[Outcome]) -> Ran {
+    ran_in(failure, settings, places, outcomes, |_| {})
 }
 
 /// The same in a run that something has happened to.
 fn ran_in(
+    failure: Option<Failure>,
     settings: &[&str],
     places: &[(u64, u64)],
     outcomes: &[Outcome],
@@ -118,8 +148,12 @@ fn ran_in(
     before(&run);
     let config = Layers::new().with_assignments(settings).unwrap().resolve().unwrap().config;
     let (events, written) = sync_channel(1000);
-    let mut training =
-        Scripted { outcomes: outcomes.iter().copied().collect(), optimizer: optim::build(&config.optimizer) };
+    let mut training = Scripted {
+        outcomes: outcomes.iter().copied().collect(),
+        optimizer: optim::build(&config.optimizer),
+        failure,
+        passed: 0,
+    };
     let around = Surroundings {
         run: run.clone(),
         dataset: Dataset::open(&config).unwrap(),
@@ -220,7 +254,7 @@ fn an_epoch_ends_with_a_validation_and_no_update_has_two() {
 #[test]
 fn a_checkpoint_that_cannot_be_written_is_told_and_training_goes_on() {
     let settings = ["train.max_updates=4", "checkpoint.every_updates=1", "schedule.warmup_updates=0"];
-    let ran = ran_in(&settings, &straight(4), &[GOOD; 4], |run| {
+    let ran = ran_in(None, &settings, &straight(4), &[GOOD; 4], |run| {
         std::fs::write(run.checkpoints(), "in the way").unwrap();
     });
     assert_eq!((ran.ending.reason, ran.ending.done.updates), (Reason::Finished, 4));
@@ -257,4 +291,33 @@ fn a_validation_tells_all_that_was_found() {
     let Some(Event::Validation(told)) = event else { panic!("no validation") };
     assert_eq!((told.loss, told.tokens), (SCORED.loss, SCORED.targets));
     assert_eq!((told.accuracy, told.f1, told.f1_macro), (SCORED.accuracy, SCORED.f1, SCORED.f1_macro));
+}
+
+const NO_MEMORY: &str = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.11 GiB of which 1.00 GiB \
+                         is free.\nmore";
+
+#[test]
+fn out_of_memory_in_a_pass_keeps_what_was_trained_and_says_what_would_fit() {
+    let settings = ["train.max_updates=6", "schedule.warmup_updates=0", "train.validate_every=0"];
+    let ran = ran_into(Some((4, Phase::Passes, NO_MEMORY)), &settings, &straight(6), &[GOOD; 6]);
+    assert_eq!((ran.ending.reason, ran.ending.done.updates), (Reason::OutOfMemory, 3));
+    let message = ran.ending.message.as_ref().unwrap();
+    assert!(message.contains("2.00 GiB were asked for, 1.00 GiB were free"), "{message}");
+    assert!(message.contains("train.micro_batch = 1 with train.accumulate = 8"), "{message}");
+    assert!(ran.run.checkpoint(3).join("model.safetensors").exists(), "the parameters are those of update 3");
+    assert!(ran.validations().is_empty(), "there is no memory to evaluate with");
+}
+
+#[test]
+fn parameters_of_half_an_update_are_not_kept() {
+    let settings = ["train.max_updates=6", "schedule.warmup_updates=0", "checkpoint.every_updates=2"];
+    for (text, reason) in
+        [(NO_MEMORY, Reason::OutOfMemory), ("CUDA error: device-side assert triggered\nmore", Reason::Failed)]
+    {
+        let ran = ran_into(Some((4, Phase::Update, text)), &settings, &straight(6), &[GOOD; 6]);
+        assert_eq!((ran.ending.reason, ran.ending.done.updates), (reason, 3));
+        let message = ran.ending.message.as_ref().unwrap();
+        assert!(message.ends_with("; what is left is the checkpoint of update 2"), "{message}");
+        assert!(ran.run.checkpoint(2).exists() && !ran.run.checkpoint(3).exists());
+    }
 }

@@ -1,0 +1,117 @@
+//! Cross-entropy over a large vocabulary without a second array of its size: rows are taken some at a time, forward and
+//! backward, and only the logits themselves are kept.
+
+use burn::{
+    backend::{
+        Autodiff, LibTorch,
+        autodiff::{
+            checkpoint::{base::Checkpointer, strategy::NoCheckpointing},
+            grads::Gradients,
+            ops::{Backward, Ops, OpsKind},
+        },
+    },
+    tensor::Tensor,
+};
+use burn_tch::TchTensor;
+use tch::Kind;
+
+use super::node::Raw;
+
+/// Logits that are taken at once, as f32: 16 MiB.
+const AT_ONCE: i64 = 1 << 22;
+
+/// What the backward pass needs.
+#[derive(Debug, Clone)]
+struct Saved {
+    /// `[n, v]`, in the type they came in.
+    logits_nv: TchTensor,
+    /// `log sum exp` of each row, f32 `[n, 1]`.
+    normalizer_n1: TchTensor,
+    /// `[n, 1]`; ignored rows point at class 0.
+    ids_n1: TchTensor,
+    /// 1 for a target, 0 for an ignored row, f32 `[n, 1]`.
+    counted_n1: TchTensor,
+}
+
+#[derive(Debug)]
+struct CrossEntropySum;
+
+impl Backward<LibTorch, 1> for CrossEntropySum {
+    type State = Saved;
+
+    /// `(softmax(logits) - onehot(target)) * seed` for each target.
+    fn backward(self, ops: Ops<Saved, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let seed = grads.consume::<LibTorch>(&ops.node).tensor;
+        let [Some(parent)] = ops.parents else { return };
+        let Saved { logits_nv, normalizer_n1, ids_n1, counted_n1 } = ops.state;
+        let logits_nv = logits_nv.tensor;
+        let gradient_nv = logits_nv.empty_like();
+        let scale_n1 = counted_n1.tensor * seed;
+        for (start, count) in chunks(&logits_nv) {
+            let part = |tensor: &tch::Tensor| tensor.narrow(0, start, count);
+            let mut shares = part(&logits_nv).to_kind(Kind::Float);
+            // On a type of its own the conversion would be the logits themselves.
+            shares = shares - part(&normalizer_n1.tensor);
+            let _ = shares.exp_();
+            let scale = part(&scale_n1);
+            let _ = shares.g_mul_(&scale);
+            let _ = shares.scatter_add_(1, &part(&ids_n1.tensor), &scale.neg());
+            part(&gradient_nv).copy_(&shares);
+        }
+        grads.register::<LibTorch>(parent.id, TchTensor::new(gradient_nv));
+    }
+}
+
+/// Start and number of the rows that are taken together.
+fn chunks(logits_nv: &tch::Tensor) -> impl Iterator<Item = (i64, i64)> {
+    let (rows, classes) = (logits_nv.size()[0], logits_nv.size()[1]);
+    let step = (AT_ONCE / classes.max(1)).clamp(1, rows.max(1));
+    (0..rows).step_by(step as usize).map(move |start| (start, step.min(rows - start)))
+}
+
+/// The sum over the targets, `[1]` f32, and what its gradient needs.
+fn forward(logits: &TchTensor, targets: &[i32], ignore: i32) -> (tch::Tensor, Saved) {
+    let logits_nv = &logits.tensor;
+    let device = logits_nv.device();
+    let column = |values: Vec<i64>| tch::Tensor::from_slice(&values).to_device(device).unsqueeze(1);
+    let ids: Vec<i64> =
+        targets.iter().map(|&target| if target == ignore { 0 } else { i64::from(target) }).collect();
+    let ids_n1 = column(ids);
+    let counted: Vec<i64> = targets.iter().map(|&target| i64::from(target != ignore)).collect();
+    let counted_n1 = column(counted).to_kind(Kind::Float);
+    let normalizers: Vec<tch::Tensor> = chunks(logits_nv)
+        .map(|(start, count)| logits_nv.narrow(0, start, count).to_kind(Kind::Float).logsumexp([1_i64], true))
+        .collect();
+    let normalizer_n1 = tch::Tensor::cat(&normalizers, 0);
+    let picked_n1 = logits_nv.gather(1, &ids_n1, false).to_kind(Kind::Float);
+    let sum = ((&normalizer_n1 - picked_n1) * &counted_n1).sum(Kind::Float).reshape([1]);
+    let saved = Saved {
+        logits_nv: logits.clone(),
+        normalizer_n1: TchTensor::new(normalizer_n1),
+        ids_n1: TchTensor::new(ids_n1),
+        counted_n1: TchTensor::new(counted_n1),
+    };
+    (sum, saved)
+}
+
+/// `sum over targets of -log softmax(logits)[target]`; `None` when the logits live elsewhere.
+pub(in crate::backend) fn sum(logits_nv: &Tensor<2>, targets: &[i32], ignore: i32) -> Option<Tensor<1>> {
+    match Raw::of(logits_nv)? {
+        Raw::Plain(logits) => {
+            let sum = tch::no_grad(|| forward(&logits, targets, ignore).0);
+            Some(Tensor::from_primitive::<LibTorch>(TchTensor::new(sum)))
+        }
+        Raw::Tracked(logits) => {
+            let (sum, saved) = tch::no_grad(|| forward(logits.primitive(), targets, ignore));
+            let output = match CrossEntropySum
+                .prepare::<NoCheckpointing>([logits.node()])
+                .compute_bound()
+                .stateful()
+            {
+                OpsKind::Tracked(prepared) => prepared.finish(saved, TchTensor::new(sum)),
+                OpsKind::UnTracked(prepared) => prepared.finish(TchTensor::new(sum)),
+            };
+            Some(Tensor::from_primitive::<Autodiff<LibTorch>>(output))
+        }
+    }
+}
