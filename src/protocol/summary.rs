@@ -63,7 +63,8 @@ pub struct Summary {
     /// The command that goes on with it; absent when every update has been made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume_command: Option<String>,
-    /// The checkpoint of another run that this one started from; its updates, tokens and time are counted in.
+    /// The checkpoint of another run that this one started from; its updates, tokens and time are counted in, its
+    /// speed is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<Lineage>,
 }

@@ -265,7 +265,9 @@ fn finish(record: &Record, over: &Over, wall: Duration, baseline: u64) -> Finish
     let so_far = Finish::so_far(record);
     let (counts, measured) = match &over.done {
         Some((done, measured)) => {
-            let rate = (!done.busy.is_zero()).then(|| done.tokens as f64 / done.busy.as_secs_f64());
+            let forked = record.header.as_ref().and_then(|header| header.forked_from.as_ref());
+            let own = done.tokens.saturating_sub(forked.map_or(0, |from| from.tokens));
+            let rate = (!done.busy.is_zero()).then(|| own as f64 / done.busy.as_secs_f64());
             ((done.updates, done.tokens, rate), measured.clone())
         }
         None => ((so_far.updates, so_far.tokens, so_far.tokens_per_second), so_far.measured),

@@ -116,8 +116,9 @@ impl Beginning {
                 from.progress.learning_rate = None;
             }
             if run.meta()?.forked_from.is_some_and(|from| from.update == info.update) {
-                // What went wrong with the other run, or was given to it by hand, is not this one's.
-                (from.progress.learning_rate, from.progress.skipped_in_a_row) = (None, 0);
+                // What went wrong with the other run, or was given to it by hand, is not this one's; nor is its speed.
+                let progress = &mut from.progress;
+                (progress.learning_rate, progress.skipped_in_a_row, progress.busy) = (None, 0, 0.0);
             }
         }
         Ok(Self { config, explicit, good, from, record, changed: Vec::new(), warnings })
