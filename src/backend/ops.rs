@@ -8,6 +8,7 @@
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData, activation, module};
 
+use super::bytes::DeviceBytes;
 #[cfg(feature = "libtorch")]
 use super::libtorch::ops as fused;
 
@@ -162,6 +163,77 @@ pub fn adamw_in_place(tensors: AdamWTensors<'_>, scalars: AdamWScalars) -> bool 
     #[cfg(not(feature = "libtorch"))]
     {
         let _ = (tensors, scalars);
+        false
+    }
+}
+
+/// The scalars of one update of 8-bit AdamW, in f32 as its kernel has them.
+#[derive(Debug, Clone, Copy)]
+pub struct EightBitScalars {
+    pub beta1: f32,
+    pub beta2: f32,
+    pub step_size: f32,
+    pub eps: f32,
+    /// What is left of a parameter.
+    pub decay: f32,
+}
+
+/// One moment as codes on the device.
+#[derive(Debug, Clone)]
+pub struct DeviceMoment {
+    pub codes: DeviceBytes,
+    /// The largest absolute value of each block.
+    pub absmax: Tensor<1>,
+}
+
+/// What codes stand for, of the moment with a sign and of the one without: `[256]` values and the `[255]` midpoints.
+#[derive(Debug, Clone)]
+pub struct DeviceMaps {
+    pub values: [Tensor<1>; 2],
+    pub midpoints: [Tensor<1>; 2],
+}
+
+/// Whether codes belong into the device's memory: it has some of its own, and kernels for them.
+pub fn keeps_bytes(device: &Device) -> bool {
+    #[cfg(feature = "libtorch")]
+    return super::libtorch::has_own_memory(device);
+    #[cfg(not(feature = "libtorch"))]
+    {
+        let _ = device;
+        false
+    }
+}
+
+/// One update of 8-bit AdamW with its moments on the device, in the parameter's memory; false, and nothing done, where the
+/// device has no such kernel.
+pub fn adamw8bit_in_place(
+    param: &mut Tensor<1>,
+    grad: &Tensor<1>,
+    moments: [&mut DeviceMoment; 2],
+    maps: &DeviceMaps,
+    scalars: EightBitScalars,
+    blocksize: usize,
+) -> bool {
+    #[cfg(feature = "libtorch")]
+    return super::libtorch::eight_bit::step(param, grad, moments, maps, scalars, blocksize).is_some();
+    #[cfg(not(feature = "libtorch"))]
+    {
+        let _ = (param, grad, moments, maps, scalars, blocksize);
+        false
+    }
+}
+
+/// Lets a function work in the parameter's own memory; false, and nothing done, where the host cannot reach it.
+pub fn in_host_memory(
+    param: &mut Tensor<1>,
+    grad: &Tensor<1>,
+    work: impl FnOnce(&mut [f32], &[f32]),
+) -> bool {
+    #[cfg(feature = "libtorch")]
+    return super::libtorch::optim::on_host(param, grad, work);
+    #[cfg(not(feature = "libtorch"))]
+    {
+        let _ = (param, grad, work);
         false
     }
 }

@@ -7,18 +7,23 @@
 //!                                        become codes
 //! p <- p (1 - lr wd)                     after the update, where AdamW decays before it
 //! ```
-//! Tensors below `min_8bit_size` and embeddings keep both moments in f32, with the same order of operations. The codes
-//! are one byte an element in host memory, since neither Burn's records nor its libtorch backend hold bytes.
+//! Tensors below `min_8bit_size` and embeddings keep both moments in f32, with the same order of operations. Codes
+//! are one byte an element: in the memory of a device that has some of its own, else in the host's.
 
-use std::sync::Arc;
+use std::{cell::OnceCell, sync::Arc};
 
-use burn::tensor::{DType, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 use rayon::prelude::*;
 
 use super::{
-    Codes, Entry, Figure, Kept, Optimizer, OptimizerState, StateError, Step, adamw, quantize::DynamicMap,
+    Bytes, Codes, Entry, Figure, Kept, Optimizer, OptimizerState, Scales, StateError, Step, adamw,
+    quantize::DynamicMap,
 };
 use crate::{
+    backend::{
+        bytes::DeviceBytes,
+        ops::{self, DeviceMaps, DeviceMoment, EightBitScalars},
+    },
     config::AdamW8bitConfig,
     ledger,
     protocol::state::figures::{QUANTIZATION_ERROR_1, QUANTIZATION_ERROR_2},
@@ -26,7 +31,13 @@ use crate::{
 
 /// The rule.
 #[derive(Debug, Clone)]
-pub struct AdamW8bit(AdamW8bitConfig);
+pub struct AdamW8bit {
+    config: AdamW8bitConfig,
+    /// Codes go to the device, whichever it is.
+    always_on_device: bool,
+    /// Made once there are codes on a device.
+    maps: OnceCell<DeviceMaps>,
+}
 
 /// State of one parameter.
 #[derive(Debug, Clone)]
@@ -47,6 +58,11 @@ enum Moments {
         state2: Moment,
         blocksize: usize,
     },
+    /// The same in the device's memory.
+    OnDevice {
+        moments: Box<[DeviceMoment; 2]>,
+        blocksize: usize,
+    },
 }
 
 /// One moment as codes.
@@ -64,46 +80,100 @@ impl Moment {
     }
 
     fn entry(&self, map: &'static DynamicMap, shape: &[usize], blocksize: usize) -> Codes {
-        let (codes, absmax) = (Arc::clone(&self.codes), Arc::clone(&self.absmax));
+        let (codes, absmax) = (Bytes::Host(Arc::clone(&self.codes)), Scales::Host(Arc::clone(&self.absmax)));
         Codes { shape: shape.to_vec(), codes, absmax, blocksize, map }
+    }
+
+    /// A copy in the device's memory, if that holds bytes.
+    fn on(&self, device: &Device) -> Option<DeviceMoment> {
+        let absmax = TensorData::new(self.absmax.to_vec(), [self.absmax.len()]);
+        let codes = DeviceBytes::of(&self.codes, device)?;
+        Some(DeviceMoment { codes, absmax: Tensor::from_data(absmax, device) })
     }
 }
 
-/// The scalars of one update, in f32 as the kernel has them.
-struct Scalars {
-    beta1: f32,
-    beta2: f32,
-    step_size: f32,
-    eps: f32,
-    decay: f32,
+impl Moments {
+    /// Both moments as codes with their blocks, wherever they are.
+    fn codes(&self, shape: &[usize]) -> Option<[Codes; 2]> {
+        let maps = [DynamicMap::signed(), DynamicMap::unsigned()];
+        match self {
+            Self::Full { .. } => None,
+            Self::Quantized { state1, state2, blocksize } => {
+                Some([state1.entry(maps[0], shape, *blocksize), state2.entry(maps[1], shape, *blocksize)])
+            }
+            Self::OnDevice { moments, blocksize } => {
+                let codes = |which: usize| Codes {
+                    shape: shape.to_vec(),
+                    codes: Bytes::Device(moments[which].codes.clone()),
+                    absmax: Scales::Device(moments[which].absmax.clone()),
+                    blocksize: *blocksize,
+                    map: maps[which],
+                };
+                Some([codes(0), codes(1)])
+            }
+        }
+    }
 }
 
 impl AdamW8bit {
     /// With these settings; the rate comes with each step.
     pub fn new(config: &AdamW8bitConfig) -> Self {
-        Self(config.clone())
+        Self { config: config.clone(), always_on_device: false, maps: OnceCell::new() }
     }
 
-    fn scalars(&self, step: Step<'_>, count: u64) -> Scalars {
-        let [beta1, beta2] = self.0.betas;
+    /// Keeps codes where the parameters are, even where the host's memory would serve: for tests.
+    #[must_use]
+    pub const fn with_codes_on_device(mut self) -> Self {
+        self.always_on_device = true;
+        self
+    }
+
+    fn maps(&self, device: &Device) -> &DeviceMaps {
+        self.maps.get_or_init(|| {
+            let maps = [DynamicMap::signed(), DynamicMap::unsigned()];
+            let tensor =
+                |values: &[f32]| Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), device);
+            DeviceMaps {
+                values: maps.map(|map| tensor(map.values())),
+                midpoints: maps.map(|map| tensor(map.midpoints())),
+            }
+        })
+    }
+
+    /// Moves codes to a device that should have them; they come from a checkpoint or have just been made.
+    fn settle(&self, moments: Moments, device: &Device) -> Moments {
+        let Moments::Quantized { state1, state2, blocksize } = &moments else { return moments };
+        if !self.always_on_device && !ops::keeps_bytes(device) {
+            return moments;
+        }
+        match (state1.on(device), state2.on(device)) {
+            (Some(first), Some(second)) => {
+                Moments::OnDevice { moments: Box::new([first, second]), blocksize: *blocksize }
+            }
+            _ => moments,
+        }
+    }
+
+    fn scalars(&self, step: Step<'_>, count: u64) -> EightBitScalars {
+        let [beta1, beta2] = self.config.betas;
         let correction = |beta: f64| 1.0 - beta.powf(count as f64);
         let root = correction(beta2).sqrt();
-        Scalars {
+        EightBitScalars {
             beta1: beta1 as f32,
             beta2: beta2 as f32,
             step_size: (step.lr * root / correction(beta1)) as f32,
-            eps: (self.0.eps * root) as f32,
-            decay: (1.0 - step.lr * step.weight_decay(self.0.weight_decay)) as f32,
+            eps: (self.config.eps * root) as f32,
+            decay: (1.0 - step.lr * step.weight_decay(self.config.weight_decay)) as f32,
         }
     }
 
     fn fresh(&self, step: Step<'_>, param: &Tensor<1>) -> Moments {
         let count = param.dims()[0];
-        if !ledger::is_quantized(&self.0, step.name, count as u64) {
+        if !ledger::is_quantized(&self.config, step.name, count as u64) {
             let zeros = || Tensor::zeros([count], (&param.device(), DType::F32));
             return Moments::Full { state1: zeros(), state2: zeros() };
         }
-        let blocksize = self.0.blocksize;
+        let blocksize = self.config.blocksize;
         Moments::Quantized {
             state1: Moment::zeros(DynamicMap::signed(), count, blocksize),
             state2: Moment::zeros(DynamicMap::unsigned(), count, blocksize),
@@ -112,7 +182,7 @@ impl AdamW8bit {
     }
 
     fn full(
-        scalars: &Scalars,
+        scalars: &EightBitScalars,
         param: Tensor<1>,
         grad: Tensor<1>,
         moments: [Tensor<1>; 2],
@@ -133,16 +203,34 @@ impl AdamW8bit {
 
 /// Updates a parameter whose moments are codes, block by block, on all cores.
 fn quantized(
-    scalars: &Scalars,
+    scalars: &EightBitScalars,
     param: Tensor<1>,
     grad: Tensor<1>,
     state1: &mut Moment,
     state2: &mut Moment,
     blocksize: usize,
 ) -> Tensor<1> {
+    let mut param = param;
+    if ops::in_host_memory(&mut param, &grad, |param, grad| {
+        blocks(scalars, param, grad, [&mut *state1, &mut *state2], blocksize);
+    }) {
+        return param;
+    }
     let (device, count) = (param.device(), param.dims()[0]);
     let grad = host(grad);
     let mut param = host(param);
+    blocks(scalars, &mut param, &grad, [state1, state2], blocksize);
+    Tensor::from_data(TensorData::new(param, [count]), &device)
+}
+
+/// All blocks of a parameter.
+fn blocks(
+    scalars: &EightBitScalars,
+    param: &mut [f32],
+    grad: &[f32],
+    [state1, state2]: [&mut Moment; 2],
+    blocksize: usize,
+) {
     // Whole blocks a task: enough for the work to outweigh handing it out.
     let blocks = (1_usize << 14).div_ceil(blocksize);
     let size = blocks * blocksize;
@@ -164,7 +252,6 @@ fn quantized(
                 block(scalars, param, grad, first, second, &mut scratch);
             }
         });
-    Tensor::from_data(TensorData::new(param, [count]), &device)
 }
 
 /// The moments after an update.
@@ -174,7 +261,7 @@ fn moments(m: f32, v: f32, grad: f32, [beta1, beta2]: [f32; 2]) -> [f32; 2] {
 
 /// One block: moments from codes, their update, the parameter, and codes again.
 fn block(
-    scalars: &Scalars,
+    scalars: &EightBitScalars,
     param: &mut [f32],
     grad: &[f32],
     (codes1, absmax1): (&mut [u8], &mut f32),
@@ -231,8 +318,16 @@ impl Optimizer for AdamW8bit {
         let state = state.unwrap_or_else(|| AdamW8bitState { step: 0, moments: self.fresh(step, &param) });
         let count = state.step + 1;
         let scalars = self.scalars(step, count);
-        let (param, moments) = match state.moments {
+        let (param, moments) = match self.settle(state.moments, &param.device()) {
             Moments::Full { state1, state2 } => Self::full(&scalars, param, grad, [state1, state2]),
+            Moments::OnDevice { mut moments, blocksize } => {
+                let (dtype, mut param) = (param.dtype(), param.cast(DType::F32));
+                let [first, second] = &mut *moments;
+                let maps = self.maps(&param.device());
+                let grad = grad.cast(DType::F32);
+                ops::adamw8bit_in_place(&mut param, &grad, [first, second], maps, scalars, blocksize);
+                (param.cast(dtype), Moments::OnDevice { moments, blocksize })
+            }
             Moments::Quantized { mut state1, mut state2, blocksize } => {
                 let param = quantized(&scalars, param, grad, &mut state1, &mut state2, blocksize);
                 (param, Moments::Quantized { state1, state2, blocksize })
@@ -242,7 +337,7 @@ impl Optimizer for AdamW8bit {
     }
 
     fn restore(&self, kept: &mut Kept<'_>) -> Result<AdamW8bitState, StateError> {
-        let (shape, blocksize) = (kept.shape, self.0.blocksize);
+        let (shape, blocksize) = (kept.shape, self.config.blocksize);
         let step = kept.number("step")? as u64;
         if !kept.is_codes("state1") {
             let moments = Moments::Full {
@@ -267,28 +362,23 @@ impl Optimizer for AdamW8bit {
         before: Option<&AdamW8bitState>,
         after: &AdamW8bitState,
     ) -> Vec<Figure> {
-        let (now1, now2, blocksize) = match &after.moments {
-            Moments::Full { state2, .. } => {
-                return adamw::untouched(step.shape, state2).into_iter().collect();
-            }
-            Moments::Quantized { state1, state2, blocksize } => (state1, state2, *blocksize),
-        };
-        let values = |moment: &Moment, map: &'static DynamicMap| moment.entry(map, &[], blocksize).values();
-        let (map1, map2) = (DynamicMap::signed(), DynamicMap::unsigned());
+        if let Moments::Full { state2, .. } = &after.moments {
+            return adamw::untouched(step.shape, state2).into_iter().collect();
+        }
+        let Some(now) = after.moments.codes(&[]) else { return Vec::new() };
         let grad_values = host(grad.clone());
         let zeros = || vec![0.0; grad_values.len()];
-        let (old1, old2) = match before.map(|state| &state.moments) {
-            Some(Moments::Quantized { state1, state2, .. }) => (values(state1, map1), values(state2, map2)),
-            _ => (zeros(), zeros()),
-        };
-        let betas = self.0.betas.map(|beta| beta as f32);
+        let [old1, old2] = before
+            .and_then(|state| state.moments.codes(&[]))
+            .map_or_else(|| [zeros(), zeros()], |codes| codes.map(|codes| codes.values()));
+        let betas = self.config.betas.map(|beta| beta as f32);
         let exact = || {
             let old = old1.iter().zip(&old2).zip(&grad_values);
             old.map(|((m, v), grad)| moments(*m, *v, *grad, betas))
         };
         [
-            (QUANTIZATION_ERROR_1, relative_error(&values(now1, map1), exact().map(|[first, _]| first))),
-            (QUANTIZATION_ERROR_2, relative_error(&values(now2, map2), exact().map(|[_, second]| second))),
+            (QUANTIZATION_ERROR_1, relative_error(&now[0].values(), exact().map(|[first, _]| first))),
+            (QUANTIZATION_ERROR_2, relative_error(&now[1].values(), exact().map(|[_, second]| second))),
         ]
         .into_iter()
         .map(|(name, error)| (name, Tensor::from_data(TensorData::new(vec![error], [1]), &grad.device())))
@@ -315,21 +405,23 @@ fn relative_error(ours: &[f32], exact: impl Iterator<Item = f32>) -> f32 {
 impl OptimizerState for AdamW8bitState {
     fn entries(&self, shape: &[usize]) -> Vec<Entry> {
         let step = Entry::number("step", self.step as f64);
-        match &self.moments {
-            Moments::Full { state1, state2 } => {
-                vec![step, Entry::tensor("state1", state1, shape), Entry::tensor("state2", state2, shape)]
-            }
-            Moments::Quantized { state1, state2, blocksize } => vec![
+        if let Moments::Full { state1, state2 } = &self.moments {
+            return vec![
                 step,
-                Entry::codes("state1", state1.entry(DynamicMap::signed(), shape, *blocksize)),
-                Entry::codes("state2", state2.entry(DynamicMap::unsigned(), shape, *blocksize)),
-                Entry::host("absmax1", Arc::clone(&state1.absmax)),
-                Entry::host("absmax2", Arc::clone(&state2.absmax)),
-            ],
+                Entry::tensor("state1", state1, shape),
+                Entry::tensor("state2", state2, shape),
+            ];
         }
+        let Some([first, second]) = self.moments.codes(shape) else { return vec![step] };
+        let scales = |name, codes: &Codes| match &codes.absmax {
+            Scales::Host(scales) => Entry::host(name, Arc::clone(scales)),
+            Scales::Device(scales) => Entry::tensor(name, scales, &scales.dims()),
+        };
+        let (absmax1, absmax2) = (scales("absmax1", &first), scales("absmax2", &second));
+        vec![step, Entry::codes("state1", first), Entry::codes("state2", second), absmax1, absmax2]
     }
 
     fn needs_shared(&self) -> bool {
-        matches!(self.moments, Moments::Quantized { .. })
+        !matches!(self.moments, Moments::Full { .. })
     }
 }

@@ -28,7 +28,7 @@ pub use driver::{Driver, ParameterUpdates, Updated};
 pub use gradients::Gradients;
 pub use kept::{Kept, StateError, Stored, Values};
 pub use no_decay::NoDecay;
-pub use state::{Codes, Entry, Value};
+pub use state::{Bytes, Codes, Entry, Scales, Value};
 
 /// What a rule knows about the update besides the tensors.
 #[derive(Debug, Clone, Copy)]

@@ -78,6 +78,11 @@ impl DynamicMap {
         &self.values
     }
 
+    /// Half way between each value and the next.
+    pub fn midpoints(&self) -> &[f32] {
+        &self.above[..255]
+    }
+
     /// What a code stands for.
     pub fn value(&self, code: u8) -> f32 {
         self.values[usize::from(code)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 
 use super::quantize::{self, DynamicMap};
+use crate::backend::bytes::DeviceBytes;
 
 /// One value of a parameter's state under PyTorch's name.
 #[derive(Debug, Clone)]
@@ -31,14 +32,61 @@ pub enum Value {
     Number(f64),
 }
 
-/// A tensor kept as one byte an element, in host memory.
+/// Bytes in host memory or in the device's.
+#[derive(Debug, Clone)]
+pub enum Bytes {
+    Host(Arc<Vec<u8>>),
+    Device(DeviceBytes),
+}
+
+impl Bytes {
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Host(bytes) => bytes.len(),
+            Self::Device(bytes) => bytes.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// On the host; a copy where they live elsewhere.
+    pub fn read(&self) -> Arc<Vec<u8>> {
+        match self {
+            Self::Host(bytes) => Arc::clone(bytes),
+            Self::Device(bytes) => Arc::new(bytes.read()),
+        }
+    }
+}
+
+/// The largest absolute value of each block, in host memory or in the device's.
+#[derive(Debug, Clone)]
+pub enum Scales {
+    Host(Arc<Vec<f32>>),
+    Device(Tensor<1>),
+}
+
+impl Scales {
+    /// On the host; a copy where they live elsewhere.
+    pub fn read(&self) -> Arc<Vec<f32>> {
+        match self {
+            Self::Host(scales) => Arc::clone(scales),
+            Self::Device(scales) => Arc::new(scales.clone().into_data().iter::<f32>().collect()),
+        }
+    }
+}
+
+/// A tensor kept as one byte an element.
 #[derive(Debug, Clone)]
 pub struct Codes {
     pub shape: Vec<usize>,
     /// One an element, in row-major order.
-    pub codes: Arc<Vec<u8>>,
+    pub codes: Bytes,
     /// The largest absolute value of each block.
-    pub absmax: Arc<Vec<f32>>,
+    pub absmax: Scales,
     /// Elements of a block.
     pub blocksize: usize,
     /// What a code stands for, as a share of its block's largest value.
@@ -48,7 +96,7 @@ pub struct Codes {
 impl Codes {
     /// The values that the codes stand for.
     pub fn values(&self) -> Vec<f32> {
-        quantize::values(self.map, &self.codes, &self.absmax, self.blocksize)
+        quantize::values(self.map, &self.codes.read(), &self.absmax.read(), self.blocksize)
     }
 }
 

@@ -150,7 +150,7 @@ fn host(entry: &Entry) -> Host {
             (dtype, Content::Data(values.into_data()))
         }
         Value::Host { values, .. } => (Dtype::F32, Content::Floats(Arc::clone(values))),
-        Value::Codes(codes) => (Dtype::U8, Content::Codes(Arc::clone(&codes.codes))),
+        Value::Codes(codes) => (Dtype::U8, Content::Codes(codes.codes.read())),
         Value::Number(number) => (Dtype::F32, Content::Floats(Arc::new(vec![*number as f32]))),
     };
     Host { dtype, shape: entry.shape().to_vec(), content }

@@ -13,7 +13,7 @@ const LARGE: [&str; 8] = [
     "model.num_hidden_layers=1",
     "train.seq_len=128",
     "train.micro_batch=1024",
-    "train.max_updates=20",
+    "train.max_updates=40",
 ];
 
 #[test]
@@ -49,6 +49,6 @@ fn a_batch_that_is_too_large_ends_the_run_with_a_reason_and_not_the_next_one() {
             assert!(told.contains(word), "{word} in {told}");
         }
     }
-    let events = sandbox.train("next", &["train.max_updates=3"]);
+    let events = sandbox.train("next", &["train.max_updates=3", "schedule.warmup_updates=0"]);
     assert_eq!(events.last().unwrap()["reason"], "finished");
 }

@@ -45,24 +45,25 @@ fn small_tensors_quantised_by_force() {
             let name = name.as_str().unwrap();
             let shape: Vec<usize> =
                 numbers(&inputs["shapes"][name]).iter().map(|&axis| axis as usize).collect();
-            let mut optimizer = optim::build(&trace::adamw8bit(&document["config"]));
-            let mut neighbours = BTreeSet::new();
-            let mut param = tensor(&inputs["params"][name], DType::F32);
-            for (update, expected) in
-                document["cuda_semantics_restated"].as_array().unwrap().iter().enumerate()
-            {
-                let grad = tensor(&inputs["grads"][update][name], DType::F32);
-                param = step(&mut *optimizer, &document, name, &shape, param, grad);
-                let at = format!("{file}, {name} after update {}", update + 1);
-                let all = [[0, param.dims()[0]]];
-                let of = |key: &str| json!([expected[key][name]]);
-                let expected = Expected {
-                    params: of("params"),
-                    state: [of("state1"), of("state2")],
-                    absmax: [expected["absmax1"][name].clone(), expected["absmax2"][name].clone()],
-                };
-                neighbours.extend(check(&at, &expected, &all, &optimizer.entries(name)));
-                check_params(&at, &expected, &all, &param, &neighbours);
+            for mut optimizer in everywhere(&document) {
+                let mut neighbours = BTreeSet::new();
+                let mut param = tensor(&inputs["params"][name], DType::F32);
+                for (update, expected) in
+                    document["cuda_semantics_restated"].as_array().unwrap().iter().enumerate()
+                {
+                    let grad = tensor(&inputs["grads"][update][name], DType::F32);
+                    param = step(&mut *optimizer, &document, name, &shape, param, grad);
+                    let at = format!("{file}, {name} after update {}", update + 1);
+                    let all = [[0, param.dims()[0]]];
+                    let of = |key: &str| json!([expected[key][name]]);
+                    let expected = Expected {
+                        params: of("params"),
+                        state: [of("state1"), of("state2")],
+                        absmax: [expected["absmax1"][name].clone(), expected["absmax2"][name].clone()],
+                    };
+                    neighbours.extend(check(&at, &expected, &all, &optimizer.entries(name)));
+                    check_params(&at, &expected, &all, &param, &neighbours);
+                }
             }
         }
     }
@@ -79,28 +80,40 @@ fn a_tensor_of_seventeen_blocks_the_last_one_short() {
         Tensor::<1>::from_data(TensorData::new(values, [count]), &crate::support::device())
     };
     // The document's `input_formula`.
-    let mut param =
-        flat((0..count).map(|i| ((i * 31 + 7) % 201) as f32 - 100.0).map(|x| x / 128.0).collect());
-    let mut optimizer = optim::build(&trace::adamw8bit(&document["config"]));
-    let mut neighbours = BTreeSet::new();
-    for (update, expected) in
-        document["cases"][name]["cuda_semantics_restated"].as_array().unwrap().iter().enumerate()
-    {
-        let gradient = |i: usize| {
-            let whole = ((i * 73 + update * 29 + 11) % 257) as f32 - 128.0;
-            whole / 1024.0 * 0.5_f32.powi((i % 5) as i32)
-        };
-        let grad = flat((0..count).map(gradient).collect());
-        param = step(&mut *optimizer, &document, name, &shape, param, grad);
-        let expected = Expected {
-            params: expected["params"].clone(),
-            state: [expected["state1"].clone(), expected["state2"].clone()],
-            absmax: [expected["absmax1"].clone(), expected["absmax2"].clone()],
-        };
-        let at = format!("{name} after update {}", update + 1);
-        neighbours.extend(check(&at, &expected, &ranges, &optimizer.entries(name)));
-        check_params(&at, &expected, &ranges, &param, &neighbours);
+    for mut optimizer in everywhere(&document) {
+        let mut param =
+            flat((0..count).map(|i| ((i * 31 + 7) % 201) as f32 - 100.0).map(|x| x / 128.0).collect());
+        let mut neighbours = BTreeSet::new();
+        for (update, expected) in
+            document["cases"][name]["cuda_semantics_restated"].as_array().unwrap().iter().enumerate()
+        {
+            let gradient = |i: usize| {
+                let whole = ((i * 73 + update * 29 + 11) % 257) as f32 - 128.0;
+                whole / 1024.0 * 0.5_f32.powi((i % 5) as i32)
+            };
+            let grad = flat((0..count).map(gradient).collect());
+            param = step(&mut *optimizer, &document, name, &shape, param, grad);
+            let expected = Expected {
+                params: expected["params"].clone(),
+                state: [expected["state1"].clone(), expected["state2"].clone()],
+                absmax: [expected["absmax1"].clone(), expected["absmax2"].clone()],
+            };
+            let at = format!("{name} after update {}", update + 1);
+            neighbours.extend(check(&at, &expected, &ranges, &optimizer.entries(name)));
+            check_params(&at, &expected, &ranges, &param, &neighbours);
+        }
     }
+}
+
+/// The optimizer with its codes in host memory, and where a device can hold them, there.
+fn everywhere(document: &Value) -> Vec<Box<dyn ParameterUpdates>> {
+    let config = trace::adamw8bit(&document["config"]);
+    let mut all = vec![optim::build(&config)];
+    if cfg!(feature = "libtorch") {
+        let rule = optim::adamw8bit::AdamW8bit::new(&config.adamw8bit).with_codes_on_device();
+        all.push(Box::new(optim::Driver::new(rule, optim::NoDecay::new(&config.no_decay))));
+    }
+    all
 }
 
 fn step(
@@ -128,16 +141,17 @@ fn check(at: &str, expected: &Expected, ranges: &[[usize; 2]], entries: &[Entry]
     let mut neighbours = Vec::new();
     for (moment, (codes, absmax)) in expected.state.iter().zip(&expected.absmax).enumerate() {
         let StateValue::Codes(ours) = entry(["state1", "state2"][moment]) else { panic!("{at}: no codes") };
-        let scales: Vec<f64> = ours.absmax.iter().map(|&scale| f64::from(scale)).collect();
+        let scales: Vec<f64> = ours.absmax.read().iter().map(|&scale| f64::from(scale)).collect();
         assert_eq!(compare(at, &scales, &numbers(absmax), |scale| ABSMAX * scale), None);
+        let our_codes = ours.codes.read();
         for (range, expected) in ranges.iter().zip(codes.as_array().unwrap()) {
             for (place, code) in (range[0]..range[1]).zip(numbers(expected)) {
-                let difference = (f64::from(ours.codes[place]) - code).abs();
+                let difference = (f64::from(our_codes[place]) - code).abs();
                 // A block of zeros: any code stands for zero.
                 if scales[place / ours.blocksize] == 0.0 || difference == 0.0 {
                     continue;
                 }
-                assert!(difference <= 1.0, "{at}: code {place} is {}, not {code}", ours.codes[place]);
+                assert!(difference <= 1.0, "{at}: code {place} is {}, not {code}", our_codes[place]);
                 neighbours.push(place);
             }
         }

@@ -3,7 +3,9 @@
 //! Burn 0.22 is the last version with this backend, and says so wherever it is named.
 #![allow(deprecated)]
 
+pub(super) mod bytes;
 pub(super) mod cross_entropy;
+pub(super) mod eight_bit;
 mod node;
 pub(super) mod ops;
 pub(super) mod optim;
@@ -52,4 +54,10 @@ pub(super) fn give_back_memory() {
     if tch::Cuda::is_available() {
         let _ = shim::empty_cache();
     }
+}
+
+/// Whether the device's memory is not the host's.
+pub(super) fn has_own_memory(device: &Device) -> bool {
+    let probe = burn::tensor::Tensor::<1>::zeros([1], device).try_into_primitive::<burn::backend::LibTorch>();
+    probe.is_ok_and(|probe| probe.tensor.device() != tch::Device::Cpu)
 }

@@ -1,4 +1,5 @@
 //! The optimizer's kernels.
+#![allow(unsafe_code)]
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use super::shim;
 use crate::backend::ops::{AdamWScalars, AdamWTensors};
 
 /// A tensor that may be written to: its own memory, or a copy when somebody else holds it, too.
-fn writable(tensor: &mut Tensor<1>) -> Option<TchTensor> {
+pub(super) fn writable(tensor: &mut Tensor<1>) -> Option<TchTensor> {
     let mut raw = tensor.clone().try_into_primitive::<LibTorch>().ok()?;
     // The tensor itself and the handle just taken.
     if Arc::strong_count(raw.storage.buffer_ref()) > 2 || !raw.tensor.is_contiguous() {
@@ -54,4 +55,34 @@ pub(in crate::backend) fn global_norm(tensors: &[&Tensor<1>]) -> Option<f64> {
         Ok(norm) => Some(norm.double_value(&[])),
         Err(error) => std::panic::panic_any(error.to_string()),
     }
+}
+
+/// Lets a function work in the parameter's own memory, where that and the gradient's are the host's; false where not.
+pub(in crate::backend) fn on_host(
+    param: &mut Tensor<1>,
+    grad: &Tensor<1>,
+    work: impl FnOnce(&mut [f32], &[f32]),
+) -> bool {
+    let Ok(grad) = grad.clone().try_into_primitive::<LibTorch>() else { return false };
+    let on_host =
+        |tensor: &tch::Tensor| tensor.device() == tch::Device::Cpu && tensor.kind() == tch::Kind::Float;
+    if !on_host(&grad.tensor) {
+        return false;
+    }
+    let Some(param) = writable(param).filter(|param| on_host(&param.tensor)) else { return false };
+    let grad = grad.tensor.contiguous();
+    let count = param.tensor.numel();
+    if grad.numel() != count {
+        return false;
+    }
+    // SAFETY: both are contiguous f32 in host memory and hold so many; nobody else holds the parameter's, and the
+    // gradient's lives as long as its tensor.
+    let (param, grad) = unsafe {
+        (
+            std::slice::from_raw_parts_mut(param.tensor.data_ptr().cast::<f32>(), count),
+            std::slice::from_raw_parts(grad.data_ptr().cast::<f32>().cast_const(), count),
+        )
+    };
+    work(param, grad);
+    true
 }
