@@ -127,7 +127,12 @@ impl State {
                 Event::Header(header) => {
                     self.form.last = Some((header.name.clone(), header.config.clone()));
                 }
-                Event::Resumed { .. } => self.tensors.clear(),
+                Event::Resumed(resumed) => {
+                    self.tensors.clear();
+                    if let Some(header) = &resumed.header {
+                        self.form.last = Some((header.name.clone(), header.config.clone()));
+                    }
+                }
                 Event::RunEnded(_) => self.tensors.outdated(),
                 _ => {}
             }

@@ -53,6 +53,7 @@ fn header(config: Config) -> Header {
         data: DataReport { source: "stories".into(), ..DataReport::default() },
         ledger,
         notes: Vec::new(),
+        forked_from: None,
     }
 }
 
@@ -193,6 +194,8 @@ pub(crate) fn ended(reason: Reason, updates: u64) -> Event {
             interventions: Vec::new(),
             warnings: Vec::new(),
             show_command: "tui-train show 20260301T101500-demo".into(),
+            resume_command: None,
+            forked_from: None,
         },
     }))
 }

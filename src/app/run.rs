@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use crate::protocol::{
-    CheckpointWritten, CommandRecord, Event, Header, Host, Level, Reason, RunEnded, StateReport, Update,
-    Validation, Window,
+    CheckpointWritten, CommandRecord, Event, Header, Host, Level, Reason, Resumed, RunEnded, StateReport,
+    Update, Validation, Window,
 };
 
 use super::series::{Place, Series};
@@ -166,7 +166,8 @@ impl RunView {
                 self.log(checkpoint.update, checkpoint.time, Level::Info, text);
                 self.checkpoint = Some(checkpoint.clone());
             }
-            Event::Resumed { from_update } => self.resumed(*from_update),
+            Event::Snapshot(_) => {}
+            Event::Resumed(resumed) => self.resumed(resumed),
             Event::Command(record) => self.commanded(record),
             Event::RunEnded(ended) => self.end(ended),
         }
@@ -215,7 +216,8 @@ impl RunView {
         self.host = Some(host.clone());
     }
 
-    fn resumed(&mut self, from: u64) {
+    fn resumed(&mut self, resumed: &Resumed) {
+        let from = resumed.from_update;
         for series in [&mut self.loss, &mut self.val, &mut self.grad_norm, &mut self.speed, &mut self.rate] {
             series.truncate(from);
         }
@@ -227,10 +229,14 @@ impl RunView {
             self.validation = None;
         }
         self.best_val = self.val.range().map(|(low, _)| low);
-        (self.window, self.ended, self.paused, self.rate_override) = (None, None, false, None);
+        (self.window, self.ended, self.paused) = (None, None, false);
+        self.rate_override = resumed.learning_rate;
         let time = self.time;
         self.mark(from, time, MarkerKind::Resumed);
         self.log(from, time, Level::Info, format!("resumed from update {from}"));
+        if let Some(header) = &resumed.header {
+            self.header = Some(header.clone());
+        }
     }
 
     fn commanded(&mut self, record: &CommandRecord) {
@@ -404,7 +410,7 @@ mod tests {
         recorded::demo(100).iter().for_each(|event| view.apply(event));
         view.apply(&recorded::ended(Reason::Stopped, 100));
         assert_eq!(view.status(false), Status::Ended(Reason::Stopped));
-        view.apply(&Event::Resumed { from_update: 60 });
+        view.apply(&Event::resumed(60));
         assert_eq!(view.status(false), Status::Live);
         assert_eq!(view.loss.last_place().map(|place| place.update), Some(60));
     }

@@ -125,7 +125,7 @@ fn layers() -> anyhow::Result<Layers> {
 
 /// The draft after a run starts from what was set by hand for that run, so that one change is one difference.
 fn layers_of(run: &RunDir) -> anyhow::Result<Layers> {
-    let explicit = run.meta()?.explicit;
+    let explicit = run.explicit()?;
     let text: String = explicit.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
     Ok(Layers::new().with_toml(&text, run.id())?)
 }

@@ -103,9 +103,9 @@ fn read(run: &RunDir, wanted: &Wanted) -> anyhow::Result<(Source, StateReport)> 
         (Some(Err(error)), Some(checkpoint)) => {
             let update = count(checkpoint.update);
             output::message(&format!("{error:#}; this is the checkpoint of update {update} instead"));
-            stored_report(run, checkpoint, wanted)
+            stored_report(checkpoint, wanted)
         }
-        (None, Some(checkpoint)) => stored_report(run, checkpoint, wanted),
+        (None, Some(checkpoint)) => stored_report(checkpoint, wanted),
         (None, None) => Err(RunError::NoCheckpoint { run: run.id().to_owned() }.into()),
     }
 }
@@ -131,12 +131,8 @@ fn ask(run: &RunDir, wanted: &Wanted) -> anyhow::Result<StateReport> {
     }
 }
 
-fn stored_report(
-    run: &RunDir,
-    checkpoint: Checkpoint,
-    wanted: &Wanted,
-) -> anyhow::Result<(Source, StateReport)> {
-    let view = CheckpointView::open(run, &checkpoint)?;
+fn stored_report(checkpoint: Checkpoint, wanted: &Wanted) -> anyhow::Result<(Source, StateReport)> {
+    let view = CheckpointView::open(&checkpoint)?;
     let names: Vec<&str> = view.names().collect();
     let chosen = wanted.of(names.iter().copied())?;
     let report = view.report(|name| chosen.iter().any(|chosen| chosen == name))?;

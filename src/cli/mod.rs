@@ -9,11 +9,13 @@ pub mod config_schema;
 pub mod devices;
 pub mod doctor;
 pub mod export;
+pub mod fork;
 pub mod inspect;
 pub mod list;
 pub mod output;
 pub mod plan;
 pub mod probe;
+pub mod resume;
 pub mod run;
 pub mod settings;
 pub mod show;
@@ -76,6 +78,10 @@ enum Subcommands {
     Attach(attach::Args),
     /// Stop a live run: finish the update, write a checkpoint, end
     Stop(stop::Args),
+    /// Go on with a run that stopped, crashed or is to train longer
+    Resume(resume::Args),
+    /// Start a new run from a checkpoint of another, with anything changed
+    Fork(fork::Args),
     /// Check the training itself
     Check(check::Args),
     /// What can train here
@@ -117,6 +123,8 @@ pub fn main() -> i32 {
         Some(Subcommands::Export(args)) => export::run(args),
         Some(Subcommands::Attach(args)) => attach::run(args),
         Some(Subcommands::Stop(args)) => stop::run(args),
+        Some(Subcommands::Resume(args)) => resume::run(args),
+        Some(Subcommands::Fork(args)) => fork::run(args),
         Some(Subcommands::Check(args)) => check::run(args),
         Some(Subcommands::Devices(args)) => devices::run(args),
         Some(Subcommands::Doctor(args)) => doctor::run(args),

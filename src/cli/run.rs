@@ -15,8 +15,8 @@ use super::{INTERRUPTED, attach, output, settings::Settings};
 use crate::{
     config::{Task, validate},
     data::{Dataset, total_updates},
-    protocol::{Command, Event, Reason, Update, Validation},
-    run::{Client, Home, RunDir, export, last, launch, lock, tail::Tail, text},
+    protocol::{Command, Event, Reason, Resumed, Update, Validation},
+    run::{Client, Home, RunDir, export, last, launch, list::Lister, lock, tail::Tail, text},
 };
 
 /// What to train, and how to watch it.
@@ -57,12 +57,12 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     let run = launch::start(&home, &resolved, &name)?;
     match presses {
         None => attach::open(run),
-        Some(presses) => follow(&run, args.json, &presses),
+        Some(presses) => follow(&run, 0, args.json, &presses),
     }
 }
 
 /// Counts interrupts instead of dying of them.
-fn interrupts() -> std::io::Result<Arc<AtomicUsize>> {
+pub(super) fn interrupts() -> std::io::Result<Arc<AtomicUsize>> {
     let presses = Arc::new(AtomicUsize::new(0));
     for signal in [SIGINT, SIGTERM] {
         let presses = Arc::clone(&presses);
@@ -72,10 +72,12 @@ fn interrupts() -> std::io::Result<Arc<AtomicUsize>> {
     Ok(presses)
 }
 
-/// Prints the run until it ends. A closed standard output ends the printing, not the run.
-fn follow(run: &RunDir, json: bool, presses: &AtomicUsize) -> anyhow::Result<i32> {
-    let mut tail = Tail::open(run);
-    let mut printer = Printer { json, last_line: None, total: 0 };
+/// Prints the run until it ends, from that byte of its record. A closed standard output ends the printing, not the run.
+/// A run that has not made all of its updates is told how to go on with.
+pub(super) fn follow(run: &RunDir, from: u64, json: bool, presses: &AtomicUsize) -> anyhow::Result<i32> {
+    let mut tail = Tail::open_at(run, from);
+    let total = Lister::default().entry(run).total_updates.filter(|_| from > 0).unwrap_or(0);
+    let mut printer = Printer { json, last_line: None, total };
     // Presses when the run was told to stop.
     let mut told: Option<usize> = None;
     loop {
@@ -85,6 +87,9 @@ fn follow(run: &RunDir, json: bool, presses: &AtomicUsize) -> anyhow::Result<i32
                 return Ok(0);
             }
             if let Event::RunEnded(ended) = &event {
+                if let Some(command) = &ended.summary.resume_command {
+                    output::message(&format!("go on with it: {command}"));
+                }
                 let stopped_by_us = told.is_some() && ended.reason == Reason::Stopped;
                 return Ok(if stopped_by_us { INTERRUPTED } else { ended.reason.exit_code() });
             }
@@ -92,7 +97,12 @@ fn follow(run: &RunDir, json: bool, presses: &AtomicUsize) -> anyhow::Result<i32
         if !live {
             let last =
                 last::log_tail(&run.worker_log(), 1).pop().unwrap_or_else(|| "its log is empty".to_owned());
-            anyhow::bail!("the worker of run {} died: {last} (see {})", run.id(), run.worker_log().display());
+            anyhow::bail!(
+                "the worker of run {} died: {last} (see {}); go on with it: tui-train resume {}",
+                run.id(),
+                run.worker_log().display(),
+                run.id()
+            );
         }
         let pressed = presses.load(SeqCst);
         if pressed > 0 && told.is_none() {
@@ -107,6 +117,7 @@ fn follow(run: &RunDir, json: bool, presses: &AtomicUsize) -> anyhow::Result<i32
             }
         }
         if told.is_some_and(|told| pressed > told) {
+            output::message(&format!("the run ends by itself; go on with it: tui-train resume {}", run.id()));
             return Ok(INTERRUPTED);
         }
         std::thread::sleep(POLL);
@@ -146,6 +157,12 @@ impl Printer {
                     header.threads,
                 ))
             }
+            Event::Resumed(resumed) => {
+                if let Some(header) = &resumed.header {
+                    self.total = header.total_updates;
+                }
+                output::line(&resumed_line(run, resumed, self.total))
+            }
             Event::Update(update) => self.update(update),
             Event::Validation(validation) => output::line(&validated(validation)),
             Event::Alert(alert) => {
@@ -184,6 +201,13 @@ impl Printer {
             update.tokens_per_second
         ))
     }
+}
+
+fn resumed_line(run: &RunDir, resumed: &Resumed, total: u64) -> String {
+    let by_hand = resumed
+        .learning_rate
+        .map_or_else(String::new, |rate| format!(", at the learning rate {rate:e} given by hand"));
+    format!("{}: resumed from update {} of {total}{by_hand}", run.id(), resumed.from_update)
 }
 
 /// The line of a validation. Of a classification it names accuracy and F1.

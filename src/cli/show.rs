@@ -83,6 +83,9 @@ fn page(run: &RunDir, standing: &Standing) -> anyhow::Result<String> {
         let _ = write!(page, "\n{}", table.aligned());
     }
     page.push('\n');
+    if let Some(from) = &summary.forked_from {
+        let _ = writeln!(page, "forked from {} at update {}", plain(&from.run), text::count(from.update));
+    }
     if !standing.record.resumed.is_empty() {
         let from: Vec<_> = standing.record.resumed.iter().map(|&update| text::count(update)).collect();
         let _ = writeln!(page, "resumed from update {}", from.join(", then "));
@@ -102,6 +105,9 @@ fn page(run: &RunDir, standing: &Standing) -> anyhow::Result<String> {
         checkpoint::checkpoints(run)?.iter().map(|checkpoint| text::count(checkpoint.update)).collect();
     let stored = if stored.is_empty() { "none".to_owned() } else { format!("update {}", stored.join(", ")) };
     let _ = writeln!(page, "checkpoints: {stored}");
+    if let Some(command) = summary.resume_command.as_ref().filter(|_| !standing.state.is_live()) {
+        let _ = writeln!(page, "go on with it: {}", plain(command));
+    }
     let _ = writeln!(page, "folder: {}", run.path().display());
     Ok(page)
 }

@@ -6,7 +6,7 @@ use anyhow::bail;
 
 use super::{FAILED, output};
 use crate::{
-    protocol::{Answer, Command},
+    protocol::{Answer, Command, Reason},
     run::{Client, Home, RunDir, RunEntry, RunError, State, is_live, list::Lister, text::count},
 };
 
@@ -79,8 +79,13 @@ fn ended(entry: &RunEntry) -> anyhow::Result<i32> {
         State::Crashed => {
             bail!("run {} crashed while it stopped: `tui-train show {0}` tells more", entry.run)
         }
-        state => output::line(&format!("run {}: {state} at update {}", entry.run, count(entry.update)))?,
-    };
+        state => {
+            output::line(&format!("run {}: {state} at update {}", entry.run, count(entry.update)))?;
+            if !entry.reason.is_some_and(Reason::is_complete) {
+                output::message(&format!("go on with it: tui-train resume {}", entry.run));
+            }
+        }
+    }
     Ok(0)
 }
 

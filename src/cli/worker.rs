@@ -6,6 +6,12 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     path: PathBuf,
+    /// Go on where the run stood
+    #[arg(long)]
+    resume: bool,
+    /// Go on with this setting
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "resume")]
+    set: Vec<String>,
 }
 
 /// Trains to the end; the exit code tells how it went.
@@ -13,5 +19,5 @@ pub struct Args {
 /// # Errors
 /// The directory cannot be trained.
 pub fn run(args: Args) -> anyhow::Result<i32> {
-    crate::worker::process::main(&args.path)
+    crate::worker::process::main(&args.path, args.resume.then_some(args.set.as_slice()))
 }

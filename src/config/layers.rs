@@ -210,7 +210,7 @@ fn is_short(key: &str) -> bool {
 }
 
 /// `optimizer.lr` means the chosen optimizer's key.
-fn full_key(key: &str, optimizer: &str, origin: &str) -> Result<String, ConfigError> {
+pub(super) fn full_key(key: &str, optimizer: &str, origin: &str) -> Result<String, ConfigError> {
     if fields::find(key).is_some() {
         return Ok(key.to_owned());
     }
@@ -247,7 +247,7 @@ fn check(key: &str, value: &Value, origin: &str) -> Result<(), ConfigError> {
 }
 
 /// Reads the text of a flag or a variable: TOML where the key asks for it, a bare text otherwise.
-fn parse(key: &str, text: &str, origin: &str) -> Result<Value, ConfigError> {
+pub(super) fn parse(key: &str, text: &str, origin: &str) -> Result<Value, ConfigError> {
     let kind = fields::find(key).map(|field| field.kind);
     if kind.is_none() && !is_short(key) {
         return Err(unknown(key, origin));
@@ -279,7 +279,7 @@ fn literal(text: &str) -> Value {
 }
 
 /// A whole number written where a number with a fraction is meant is that number.
-fn as_kind(key: &str, value: Value) -> Value {
+pub(super) fn as_kind(key: &str, value: Value) -> Value {
     let float = |value: Value| match value {
         Value::Integer(whole) => Value::Float(whole as f64),
         other => other,
@@ -291,7 +291,7 @@ fn as_kind(key: &str, value: Value) -> Value {
     }
 }
 
-fn flatten(prefix: &str, table: &toml::Table, out: &mut Vec<(String, Value)>) {
+pub(super) fn flatten(prefix: &str, table: &toml::Table, out: &mut Vec<(String, Value)>) {
     for (name, value) in table {
         let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
         match value {
@@ -301,7 +301,7 @@ fn flatten(prefix: &str, table: &toml::Table, out: &mut Vec<(String, Value)>) {
     }
 }
 
-fn insert(table: &mut toml::Table, key: &str, value: Value) {
+pub(super) fn insert(table: &mut toml::Table, key: &str, value: Value) {
     match key.split_once('.') {
         Some((head, rest)) => {
             let inner = table.entry(head).or_insert_with(|| Value::Table(toml::Table::new()));

@@ -4,6 +4,7 @@
 //! A configuration is resolved once, by [`layers::Layers::resolve`], and never changes afterwards:
 //! flag > environment (`TUI_TRAIN_SECTION_KEY`) > file > preset > default.
 
+pub mod change;
 pub mod device;
 pub mod error;
 pub mod fields;
@@ -407,8 +408,14 @@ pub struct ClipConfig {
 pub struct CheckpointConfig {
     /// 0 = only at the end and on stop.
     pub every_updates: u64,
+    /// Seconds between two; 0 = no clock.
+    #[serde(default)]
+    pub every_seconds: u64,
     /// Checkpoints kept; older ones are removed.
     pub keep_last: usize,
+    /// That of the lowest validation loss is kept, too.
+    #[serde(default)]
+    pub keep_best: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

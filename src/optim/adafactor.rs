@@ -15,7 +15,7 @@
 
 use burn::tensor::{DType, Tensor};
 
-use super::{Entry, Figure, Optimizer, OptimizerState, StateError, Step, state::Taker};
+use super::{Entry, Figure, Kept, Optimizer, OptimizerState, StateError, Step, sums};
 use crate::{
     config::{AdafactorConfig, schedule},
     protocol::state::figures::{FACTORIZATION_ERROR, ROWS_NEVER_TOUCHED},
@@ -153,6 +153,24 @@ impl Optimizer for Adafactor {
         ((decayed - update).cast(dtype), AdafactorState { step: count, rms, second, exp_avg })
     }
 
+    fn restore(&self, kept: &mut Kept<'_>) -> Result<AdafactorState, StateError> {
+        let shape = kept.shape;
+        let second = match shape.split_last_chunk::<2>() {
+            Some((lead, [rows, columns])) => Second::Factored {
+                row: kept.tensor("exp_avg_sq_row", &[lead, &[*rows]].concat())?,
+                col: kept.tensor("exp_avg_sq_col", &[lead, &[*columns]].concat())?,
+            },
+            None => Second::Full(kept.tensor("exp_avg_sq", shape)?),
+        };
+        Ok(AdafactorState {
+            step: kept.number("step")? as u64,
+            rms: kept.tensor("RMS", &[])?,
+            second,
+            // Absent: an average of nothing yet.
+            exp_avg: if self.0.beta1.is_some() { kept.optional("exp_avg", shape)? } else { None },
+        })
+    }
+
     fn figures(
         &self,
         step: Step<'_>,
@@ -187,7 +205,7 @@ fn reconstruct(axes: &Axes, row: &Tensor<1>, col: &Tensor<1>) -> Tensor<1> {
 
 /// `sqrt(mean(x^2))`, `[1]`.
 fn root_mean_square(values: &Tensor<1>) -> Tensor<1> {
-    values.clone().square().mean().sqrt()
+    sums::mean_square(values).sqrt()
 }
 
 impl OptimizerState for AdafactorState {
@@ -203,22 +221,5 @@ impl OptimizerState for AdafactorState {
         }
         entries.extend(self.exp_avg.as_ref().map(|average| Entry::tensor("exp_avg", average, shape)));
         entries
-    }
-
-    fn from_entries(entries: Vec<Entry>) -> Result<Self, StateError> {
-        let mut entries = Taker(entries);
-        let second = match entries.optional("exp_avg_sq") {
-            Some(full) => Second::Full(full),
-            None => Second::Factored {
-                row: entries.tensor("exp_avg_sq_row")?,
-                col: entries.tensor("exp_avg_sq_col")?,
-            },
-        };
-        Ok(Self {
-            step: entries.number("step")? as u64,
-            rms: entries.tensor("RMS")?,
-            second,
-            exp_avg: entries.optional("exp_avg"),
-        })
     }
 }

@@ -12,7 +12,7 @@
 
 use burn::tensor::{DType, Tensor};
 
-use super::{Entry, Figure, Optimizer, OptimizerState, StateError, Step, state::Taker};
+use super::{Entry, Figure, Kept, Optimizer, OptimizerState, StateError, Step};
 use crate::{
     backend::ops::{self, AdamWScalars, AdamWTensors},
     config::AdamWConfig,
@@ -158,6 +158,16 @@ impl Optimizer for AdamW {
         self.composed(scalars, param, grad, state)
     }
 
+    fn restore(&self, kept: &mut Kept<'_>) -> Result<AdamWState, StateError> {
+        let shape = kept.shape;
+        Ok(AdamWState {
+            step: kept.number("step")? as u64,
+            exp_avg: kept.tensor("exp_avg", shape)?,
+            exp_avg_sq: kept.tensor("exp_avg_sq", shape)?,
+            max_exp_avg_sq: self.amsgrad.then(|| kept.tensor("max_exp_avg_sq", shape)).transpose()?,
+        })
+    }
+
     fn figures(
         &self,
         step: Step<'_>,
@@ -178,15 +188,5 @@ impl OptimizerState for AdamWState {
         ];
         entries.extend(self.max_exp_avg_sq.as_ref().map(|max| Entry::tensor("max_exp_avg_sq", max, shape)));
         entries
-    }
-
-    fn from_entries(entries: Vec<Entry>) -> Result<Self, StateError> {
-        let mut entries = Taker(entries);
-        Ok(Self {
-            step: entries.number("step")? as u64,
-            exp_avg: entries.tensor("exp_avg")?,
-            exp_avg_sq: entries.tensor("exp_avg_sq")?,
-            max_exp_avg_sq: entries.optional("max_exp_avg_sq"),
-        })
     }
 }

@@ -16,8 +16,8 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 use rayon::prelude::*;
 
 use super::{
-    Bytes, Codes, Entry, Figure, Optimizer, OptimizerState, Scales, StateError, Step, adamw,
-    quantize::DynamicMap, state::Taker,
+    Bytes, Codes, Entry, Figure, Kept, Optimizer, OptimizerState, Scales, StateError, Step, adamw,
+    quantize::DynamicMap,
 };
 use crate::{
     backend::{
@@ -336,6 +336,25 @@ impl Optimizer for AdamW8bit {
         (param.cast(dtype), AdamW8bitState { step: count, moments })
     }
 
+    fn restore(&self, kept: &mut Kept<'_>) -> Result<AdamW8bitState, StateError> {
+        let (shape, blocksize) = (kept.shape, self.config.blocksize);
+        let step = kept.number("step")? as u64;
+        if !kept.is_codes("state1") {
+            let moments = Moments::Full {
+                state1: kept.tensor("state1", shape)?,
+                state2: kept.tensor("state2", shape)?,
+            };
+            return Ok(AdamW8bitState { step, moments });
+        }
+        let blocks = shape.iter().product::<usize>().div_ceil(blocksize);
+        let mut moment = |codes, absmax| -> Result<Moment, StateError> {
+            let codes = Arc::new(kept.codes(codes, shape)?);
+            Ok(Moment { codes, absmax: Arc::new(kept.floats(absmax, &[blocks])?) })
+        };
+        let (state1, state2) = (moment("state1", "absmax1")?, moment("state2", "absmax2")?);
+        Ok(AdamW8bitState { step, moments: Moments::Quantized { state1, state2, blocksize } })
+    }
+
     fn figures(
         &self,
         step: Step<'_>,
@@ -404,19 +423,5 @@ impl OptimizerState for AdamW8bitState {
 
     fn needs_shared(&self) -> bool {
         !matches!(self.moments, Moments::Full { .. })
-    }
-
-    fn from_entries(entries: Vec<Entry>) -> Result<Self, StateError> {
-        let mut entries = Taker(entries);
-        let step = entries.number("step")? as u64;
-        let moments = match (entries.codes("state1"), entries.codes("state2")) {
-            (Some(first), Some(second)) => Moments::Quantized {
-                blocksize: first.blocksize,
-                state1: Moment { codes: first.codes.read(), absmax: first.absmax.read() },
-                state2: Moment { codes: second.codes.read(), absmax: second.absmax.read() },
-            },
-            _ => Moments::Full { state1: entries.tensor("state1")?, state2: entries.tensor("state2")? },
-        };
-        Ok(Self { step, moments })
     }
 }

@@ -2,12 +2,8 @@
 
 use burn::tensor::{DType, Tensor, Transaction};
 
-use super::Gradients;
+use super::{Gradients, sums::CHUNK};
 use crate::backend::ops;
-
-/// Elements in one partial sum of squares. Fixed, so that the norm repeats bit for bit whatever the device does with
-/// large sums.
-const CHUNK: usize = 1 << 16;
 
 /// The L2 norm over all gradients together, read to the host once. Not finite when a gradient is not, or when a
 /// square overflows f32, as in PyTorch: such an update is to be skipped.
@@ -30,6 +26,7 @@ pub fn coefficient(norm: f64, max_norm: f64) -> f64 {
     if max_norm == 0.0 { 1.0 } else { f64::min(1.0, max_norm / (norm + 1e-6)) }
 }
 
+/// In pieces of a fixed size, so that the norm repeats bit for bit whatever the device does with large sums.
 fn sums_of_squares(gradient: &Tensor<1>) -> Vec<Tensor<1>> {
     let count = gradient.dims()[0];
     let squares = gradient.clone().cast(DType::F32).square();

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use burn::{
     module::{Module, ModuleMapper, Param},
-    tensor::Tensor,
+    tensor::{Device, Tensor},
 };
 
-use super::{Entry, Figure, Gradients, NoDecay, Optimizer, OptimizerState, StateError, Step, stats};
+use super::{
+    Entry, Figure, Gradients, Kept, NoDecay, Optimizer, OptimizerState, StateError, Step, Values, stats,
+};
 
 /// An optimizer with the state of every parameter, whatever the rule.
 pub trait ParameterUpdates: Send {
@@ -26,16 +28,17 @@ pub trait ParameterUpdates: Send {
     /// State that all parameters share, once there is any that needs it.
     fn shared(&self) -> Vec<Entry>;
 
-    /// Puts back the state of one parameter.
+    /// Puts back the state of one parameter, as a checkpoint holds it.
     ///
     /// # Errors
-    /// The entries are not this optimizer's.
+    /// The values are not what this optimizer keeps with its settings.
     fn restore(
         &mut self,
         name: &str,
         shape: &[usize],
         updates: u64,
-        entries: Vec<Entry>,
+        values: Values,
+        device: &Device,
     ) -> Result<(), StateError>;
 }
 
@@ -119,9 +122,12 @@ impl<O: Optimizer> ParameterUpdates for Driver<O> {
         name: &str,
         shape: &[usize],
         updates: u64,
-        entries: Vec<Entry>,
+        values: Values,
+        device: &Device,
     ) -> Result<(), StateError> {
-        let state = O::State::from_entries(entries)?;
+        let mut kept = Kept::new(shape, values, device);
+        let state = self.rule.restore(&mut kept)?;
+        kept.finish()?;
         let decay = self.no_decay.decays(name);
         self.slots.insert(name.to_owned(), Slot { shape: shape.to_vec(), decay, updates, state });
         Ok(())

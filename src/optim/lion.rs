@@ -8,7 +8,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{Entry, Figure, Optimizer, OptimizerState, StateError, Step, adamw, state::Taker};
+use super::{Entry, Figure, Kept, Optimizer, OptimizerState, StateError, Step, adamw};
 use crate::config::LionConfig;
 
 /// The rule.
@@ -45,6 +45,10 @@ impl Optimizer for Lion {
         (param - direction.mul_scalar(step.lr), LionState { exp_avg: adamw::average(old, grad, beta2) })
     }
 
+    fn restore(&self, kept: &mut Kept<'_>) -> Result<LionState, StateError> {
+        Ok(LionState { exp_avg: kept.tensor("exp_avg", kept.shape)? })
+    }
+
     fn figures(
         &self,
         step: Step<'_>,
@@ -59,9 +63,5 @@ impl Optimizer for Lion {
 impl OptimizerState for LionState {
     fn entries(&self, shape: &[usize]) -> Vec<Entry> {
         vec![Entry::tensor("exp_avg", &self.exp_avg, shape)]
-    }
-
-    fn from_entries(entries: Vec<Entry>) -> Result<Self, StateError> {
-        Ok(Self { exp_avg: Taker(entries).tensor("exp_avg")? })
     }
 }

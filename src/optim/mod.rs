@@ -7,8 +7,10 @@ pub mod adafactor;
 pub mod adamw;
 pub mod adamw8bit;
 pub mod clip;
+pub mod convert;
 pub mod driver;
 pub mod gradients;
+pub mod kept;
 pub mod lion;
 pub mod muon;
 pub mod no_decay;
@@ -16,6 +18,7 @@ pub mod quantize;
 pub mod sgd;
 pub mod state;
 pub mod stats;
+pub mod sums;
 
 use burn::tensor::Tensor;
 
@@ -23,8 +26,9 @@ use crate::config::{OptimizerConfig, OptimizerName};
 
 pub use driver::{Driver, ParameterUpdates, Updated};
 pub use gradients::Gradients;
+pub use kept::{Kept, StateError, Stored, Values};
 pub use no_decay::NoDecay;
-pub use state::{Bytes, Codes, Entry, Scales, StateError, Value};
+pub use state::{Bytes, Codes, Entry, Scales, Value};
 
 /// What a rule knows about the update besides the tensors.
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +76,12 @@ pub trait Optimizer: Send + 'static {
         after: &Self::State,
     ) -> Vec<Figure>;
 
+    /// The state of one parameter from what a checkpoint holds of it: the inverse of [`OptimizerState::entries`].
+    ///
+    /// # Errors
+    /// Names the value that is missing or cannot be what it is.
+    fn restore(&self, kept: &mut Kept<'_>) -> Result<Self::State, StateError>;
+
     /// State that all parameters share and that is there once, when any of theirs needs it.
     fn shared(&self) -> Vec<Entry> {
         Vec::new()
@@ -87,12 +97,6 @@ pub trait OptimizerState: Sized + Clone + Send + 'static {
     fn needs_shared(&self) -> bool {
         false
     }
-
-    /// The inverse of [`OptimizerState::entries`].
-    ///
-    /// # Errors
-    /// Names the value that is missing.
-    fn from_entries(entries: Vec<Entry>) -> Result<Self, StateError>;
 }
 
 /// The optimizer that the configuration names.

@@ -14,9 +14,9 @@ use burn::tensor::{DType, Tensor};
 use thiserror::Error;
 
 use super::{
-    Entry, Figure, Optimizer, OptimizerState, StateError, Step,
+    Entry, Figure, Kept, Optimizer, OptimizerState, StateError, Step,
     adamw::{self, AdamW, AdamWState},
-    state::Taker,
+    sums,
 };
 use crate::{
     config::{AdamWConfig, AdjustLr, MuonConfig},
@@ -94,7 +94,7 @@ impl Muon {
         let tall = rows > columns;
         let x = round(update_rc);
         let x = if tall { x.transpose() } else { x };
-        let norm = x.clone().square().sum().sqrt().reshape([1, 1]);
+        let norm = sums::sum_of_squares(&x.clone().reshape([rows * columns])).sqrt().reshape([1, 1]);
         let mut x = round(x / round(norm).clamp_min(self.config.eps));
         for _ in 0..self.config.ns_steps {
             let gram = round(x.clone().matmul(x.clone().transpose()));
@@ -145,6 +145,13 @@ impl Optimizer for Muon {
         (param - update, MuonState::Matrix { momentum_buffer })
     }
 
+    fn restore(&self, kept: &mut Kept<'_>) -> Result<MuonState, StateError> {
+        if kept.has("momentum_buffer") {
+            return Ok(MuonState::Matrix { momentum_buffer: kept.tensor("momentum_buffer", kept.shape)? });
+        }
+        self.rest.restore(kept).map(MuonState::Rest)
+    }
+
     fn figures(
         &self,
         step: Step<'_>,
@@ -186,13 +193,6 @@ impl OptimizerState for MuonState {
             }
             Self::Rest(state) => state.entries(shape),
         }
-    }
-
-    fn from_entries(entries: Vec<Entry>) -> Result<Self, StateError> {
-        if entries.iter().any(|entry| entry.name == "momentum_buffer") {
-            return Ok(Self::Matrix { momentum_buffer: Taker(entries).tensor("momentum_buffer")? });
-        }
-        AdamWState::from_entries(entries).map(Self::Rest)
     }
 }
 

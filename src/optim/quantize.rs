@@ -114,6 +114,30 @@ impl DynamicMap {
     }
 }
 
+/// The codes of all values, and the largest absolute value of each block of `blocksize`, as an update leaves them.
+pub fn codes(map: &DynamicMap, values: &[f32], blocksize: usize) -> (Vec<u8>, Vec<f32>) {
+    let mut scales = Vec::with_capacity(values.len().div_ceil(blocksize));
+    let mut codes = Vec::with_capacity(values.len());
+    let signed = map.value(0).is_sign_negative();
+    for block in values.chunks(blocksize) {
+        let largest = block.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
+        scales.push(largest);
+        // A block of zeros has no scale: any code stands for zero.
+        let divisor = if largest > 0.0 { largest } else { 1.0 };
+        codes.extend(block.iter().map(|value| {
+            let share = value / divisor;
+            if signed { map.nearest_of_sign(share) } else { map.nearest(share) }
+        }));
+    }
+    (codes, scales)
+}
+
+/// What codes stand for.
+pub fn values(map: &DynamicMap, codes: &[u8], scales: &[f32], blocksize: usize) -> Vec<f32> {
+    let blocks = codes.chunks(blocksize).zip(scales);
+    blocks.flat_map(|(codes, scale)| codes.iter().map(move |&code| map.value(code) * scale)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -9,7 +9,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{Entry, Figure, Optimizer, OptimizerState, StateError, Step, adamw, state::Taker};
+use super::{Entry, Figure, Kept, Optimizer, OptimizerState, StateError, Step, adamw};
 use crate::config::SgdConfig;
 
 /// The rule.
@@ -63,6 +63,11 @@ impl Optimizer for Sgd {
         (param - update.mul_scalar(step.lr), SgdState { momentum_buffer: Some(buffer) })
     }
 
+    fn restore(&self, kept: &mut Kept<'_>) -> Result<SgdState, StateError> {
+        let kept_one = (self.momentum != 0.0).then(|| kept.tensor("momentum_buffer", kept.shape));
+        Ok(SgdState { momentum_buffer: kept_one.transpose()? })
+    }
+
     fn figures(&self, step: Step<'_>, _: &Tensor<1>, _: Option<&SgdState>, after: &SgdState) -> Vec<Figure> {
         // The decay goes through the buffer, which then says nothing of the gradient.
         let buffer = after.momentum_buffer.as_ref().filter(|_| step.weight_decay(self.weight_decay) == 0.0);
@@ -74,9 +79,5 @@ impl OptimizerState for SgdState {
     fn entries(&self, shape: &[usize]) -> Vec<Entry> {
         let buffer = self.momentum_buffer.as_ref();
         buffer.map(|buffer| Entry::tensor("momentum_buffer", buffer, shape)).into_iter().collect()
-    }
-
-    fn from_entries(entries: Vec<Entry>) -> Result<Self, StateError> {
-        Ok(Self { momentum_buffer: Taker(entries).optional("momentum_buffer") })
     }
 }

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use burn::tensor::Tensor;
-use thiserror::Error;
 
-use super::quantize::DynamicMap;
+use super::quantize::{self, DynamicMap};
 use crate::backend::bytes::DeviceBytes;
 
 /// One value of a parameter's state under PyTorch's name.
@@ -97,18 +96,9 @@ pub struct Codes {
 impl Codes {
     /// The values that the codes stand for.
     pub fn values(&self) -> Vec<f32> {
-        let (codes, absmax) = (self.codes.read(), self.absmax.read());
-        let blocks = codes.chunks(self.blocksize).zip(absmax.iter());
-        blocks
-            .flat_map(|(codes, scale)| codes.iter().map(move |&code| self.map.value(code) * scale))
-            .collect()
+        quantize::values(self.map, &self.codes.read(), &self.absmax.read(), self.blocksize)
     }
 }
-
-/// State that does not belong to this optimizer.
-#[derive(Debug, Error)]
-#[error("the state holds no `{0}`: it was written by another optimizer or with other settings")]
-pub struct StateError(pub &'static str);
 
 impl Entry {
     /// A number such as `step`.
@@ -166,45 +156,6 @@ impl Entry {
             Value::Tensor { values, .. } => values.dtype().name().to_owned(),
             Value::Codes(_) => "u8".to_owned(),
             Value::Host { .. } | Value::Number(_) => "f32".to_owned(),
-        }
-    }
-}
-
-/// Takes values out of a list by name.
-#[derive(Debug)]
-pub struct Taker(pub Vec<Entry>);
-
-impl Taker {
-    /// The tensor of that name, if there is one.
-    pub fn optional(&mut self, name: &str) -> Option<Tensor<1>> {
-        let at = self.0.iter().position(|entry| entry.name == name)?;
-        match self.0.swap_remove(at).value {
-            Value::Tensor { values, .. } => Some(values),
-            _ => None,
-        }
-    }
-
-    /// The codes of that name, if there are any.
-    pub fn codes(&mut self, name: &str) -> Option<Codes> {
-        let at =
-            self.0.iter().position(|entry| entry.name == name && matches!(entry.value, Value::Codes(_)))?;
-        match self.0.swap_remove(at).value {
-            Value::Codes(codes) => Some(codes),
-            _ => None,
-        }
-    }
-
-    /// The tensor of that name.
-    pub fn tensor(&mut self, name: &'static str) -> Result<Tensor<1>, StateError> {
-        self.optional(name).ok_or(StateError(name))
-    }
-
-    /// The number of that name.
-    pub fn number(&mut self, name: &'static str) -> Result<f64, StateError> {
-        let entry = self.0.iter().find(|entry| entry.name == name).ok_or(StateError(name))?;
-        match entry.value {
-            Value::Number(number) => Ok(number),
-            _ => Err(StateError(name)),
         }
     }
 }

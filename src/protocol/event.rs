@@ -19,12 +19,60 @@ pub enum Event {
     Alert(Alert),
     State(StateReport),
     Checkpoint(CheckpointWritten),
-    /// The run went on from this update: earlier events of later updates do not count.
-    Resumed {
-        from_update: u64,
-    },
+    /// The run went on: earlier events of updates after this one do not count.
+    Resumed(Box<Resumed>),
+    /// Weights and state were copied for a checkpoint, which `checkpoint` tells of once it is on disk.
+    Snapshot(Snapshot),
     Command(CommandRecord),
     RunEnded(Box<RunEnded>),
+}
+
+/// A run that goes on in a new process.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Resumed {
+    /// The update of the checkpoint; 0 when there was none.
+    pub from_update: u64,
+    /// Seconds of the run that count, as of that update.
+    #[serde(default, with = "number")]
+    pub time: f64,
+    /// Settings that changed: key, value before, value from now on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<[String; 3]>,
+    /// A learning rate given by hand that is still in force.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "number::optional")]
+    pub learning_rate: Option<f64>,
+    /// The header that holds from now on; absent when the one before still does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<Box<Header>>,
+}
+
+impl Event {
+    /// A resumption from that update with nothing changed.
+    pub fn resumed(from_update: u64) -> Self {
+        Self::Resumed(Box::new(Resumed { from_update, ..Resumed::default() }))
+    }
+}
+
+/// A copy that is on its way to the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    pub update: u64,
+    #[serde(with = "number")]
+    pub time: f64,
+}
+
+/// Where a fork comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Lineage {
+    /// Id of the run.
+    pub run: String,
+    /// Updates made by then; the fork's count on.
+    pub update: u64,
+    /// Real input tokens trained by then.
+    pub tokens: u64,
+    /// Seconds of the run by then.
+    #[serde(default, with = "number")]
+    pub time: f64,
 }
 
 /// The first line: what is being trained, where, from what.
@@ -54,6 +102,9 @@ pub struct Header {
     pub ledger: Ledger,
     /// Things said once at the start, such as a schedule that has no effect.
     pub notes: Vec<String>,
+    /// The checkpoint of another run that this one started from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<Lineage>,
 }
 
 /// What was read, and what was left out.
@@ -282,6 +333,11 @@ impl Reason {
             Self::NotFinite => 4,
             Self::OutOfMemory | Self::Failed => 1,
         }
+    }
+
+    /// Whether there is nothing left to train: the run can be resumed only with more updates than it had.
+    pub const fn is_complete(self) -> bool {
+        matches!(self, Self::Finished | Self::DataEnded)
     }
 
     /// The word in JSON.

@@ -14,8 +14,8 @@ pub mod summary;
 pub use check::{AccumulationCheck, Deviation};
 pub use command::{Answer, Command, Reply, Request};
 pub use event::{
-    Alert, CheckpointWritten, CommandRecord, DataReport, Event, Header, Host, Ledger, Level, Reason,
-    RunEnded, Update, Validation, Window,
+    Alert, CheckpointWritten, CommandRecord, DataReport, Event, Header, Host, Ledger, Level, Lineage, Reason,
+    Resumed, RunEnded, Snapshot, Update, Validation, Window,
 };
 pub use probe::Probe;
 pub use state::{Heat, StateDetail, StateReport, StateTensor, Strip, TensorState, TensorStats};

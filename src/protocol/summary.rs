@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Alert, CommandRecord, DataReport, Ledger, Reason, number};
+use super::{Alert, CommandRecord, DataReport, Ledger, Lineage, Reason, number};
 use crate::config::Config;
 
 /// Everything a person pastes into a report. Figures are exact, measured, or named an estimate.
@@ -60,6 +60,13 @@ pub struct Summary {
     pub warnings: Vec<Alert>,
     /// The command that shows this run again.
     pub show_command: String,
+    /// The command that goes on with it; absent when every update has been made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume_command: Option<String>,
+    /// The checkpoint of another run that this one started from; its updates, tokens and time are counted in, its
+    /// speed is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<Lineage>,
 }
 
 /// What the worker counted and measured itself.

@@ -8,8 +8,13 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::{RunDir, RunError, atomic};
+use crate::{config::Config, protocol::number};
+
+/// Bytes read at once.
+const HASHED_AT_ONCE: usize = 1 << 20;
 
 /// A checkpoint that is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,9 +24,15 @@ pub struct Checkpoint {
     pub path: PathBuf,
 }
 
+/// Version of the files of a checkpoint; another one is refused.
+pub const FORMAT: u32 = 2;
+
 /// `checkpoint.json`: what is neither a weight nor optimizer state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointInfo {
+    /// [`FORMAT`].
+    #[serde(default)]
+    pub format: u32,
     pub schema: u32,
     /// Id of the run that wrote it.
     pub run: String,
@@ -34,6 +45,65 @@ pub struct CheckpointInfo {
     pub cursor: serde_json::Value,
     /// Updates applied to each parameter.
     pub steps: BTreeMap<String, u64>,
+    pub progress: Progress,
+    /// The configuration in force when it was written.
+    pub config: Config,
+    /// Length and hash of each other file, by its name.
+    pub files: BTreeMap<String, FileHash>,
+}
+
+/// The counters of a run that go on with it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Progress {
+    /// Seconds since the run started, pauses included.
+    #[serde(with = "number")]
+    pub time: f64,
+    /// Seconds of them spent on forward, backward and optimizer.
+    #[serde(with = "number")]
+    pub busy: f64,
+    /// Updates skipped, without one that was made since.
+    pub skipped_in_a_row: u64,
+    /// A learning rate given by hand that is in force.
+    #[serde(with = "number::optional", skip_serializing_if = "Option::is_none")]
+    pub learning_rate: Option<f64>,
+    /// The update of the last validation.
+    pub last_validation: u64,
+    /// Loss of a validation after this very update.
+    #[serde(with = "number::optional", skip_serializing_if = "Option::is_none")]
+    pub val_loss: Option<f64>,
+}
+
+/// What a file must be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileHash {
+    pub bytes: u64,
+    /// In hexadecimal digits, as `sha256sum` prints it.
+    pub sha256: String,
+}
+
+impl FileHash {
+    /// Reads a file through.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let mut file = fs::File::open(path)?;
+        let (mut hash, mut block, mut bytes) = (Sha256::new(), vec![0; HASHED_AT_ONCE], 0);
+        loop {
+            match io::Read::read(&mut file, &mut block) {
+                Ok(0) => break,
+                Ok(read) => {
+                    hash.update(&block[..read]);
+                    bytes += read as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { bytes, sha256 })
+    }
 }
 
 impl Checkpoint {
@@ -59,7 +129,109 @@ impl Checkpoint {
     pub fn info(&self) -> Result<CheckpointInfo, RunError> {
         let path = self.info_json();
         let bytes = fs::read(&path).map_err(RunError::io("cannot read", &path))?;
-        serde_json::from_slice(&bytes).map_err(|error| RunError::Damaged { path, problem: error.to_string() })
+        #[derive(Deserialize)]
+        struct Version {
+            #[serde(default)]
+            format: u32,
+        }
+        let damaged = |problem: String| RunError::Damaged { path: path.clone(), problem };
+        let version: Version = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+        if version.format != FORMAT {
+            return Err(damaged(format!(
+                "is of checkpoint format {}, and this version of tui-train reads format {FORMAT}: use the version that \
+                 wrote it",
+                version.format
+            )));
+        }
+        serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))
+    }
+
+    /// What `checkpoint.json` says, once every file has been read through and is what it was when it was written.
+    ///
+    /// # Errors
+    /// A file is missing, damaged or of another format; the sentence names it.
+    pub fn verified(&self) -> Result<CheckpointInfo, RunError> {
+        let info = self.info()?;
+        for path in [self.model(), self.optimizer()] {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let damaged = |problem: String| RunError::Damaged { path: path.clone(), problem };
+            let due =
+                info.files.get(&name).ok_or_else(|| damaged("checkpoint.json has no hash of it".into()))?;
+            let found = FileHash::of(&path).map_err(RunError::io("cannot read", &path))?;
+            if found.bytes != due.bytes {
+                return Err(damaged(format!("has {} bytes where {} were written", found.bytes, due.bytes)));
+            }
+            if found != *due {
+                return Err(damaged("is not what was written: its SHA-256 differs".into()));
+            }
+        }
+        Ok(info)
+    }
+}
+
+/// A checkpoint to go on from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Good {
+    pub checkpoint: Checkpoint,
+    pub info: CheckpointInfo,
+    /// The newer ones that cannot be used and why, newest first.
+    pub passed_over: Vec<(Checkpoint, String)>,
+}
+
+/// Sets a checkpoint that cannot be used aside, so that nobody takes it for the newest one. What is whole of it stays for
+/// a person to look at.
+///
+/// # Errors
+/// It cannot be renamed.
+pub fn set_aside(checkpoint: &Checkpoint) -> Result<(), RunError> {
+    let names = (1_u32..).map(|number| match number {
+        1 => "damaged".to_owned(),
+        more => format!("damaged-{more}"),
+    });
+    let mut free = names.map(|end| checkpoint.path.with_extension(end)).filter(|path| !path.exists());
+    let Some(aside) = free.next() else { return Ok(()) };
+    fs::rename(&checkpoint.path, aside).map_err(RunError::io("cannot rename", &checkpoint.path))
+}
+
+/// The newest checkpoint whose files are what was written; nothing when the run has none at all.
+///
+/// # Errors
+/// The run has checkpoints, and none of them can be used.
+pub fn newest_good(run: &RunDir) -> Result<Option<Good>, RunError> {
+    let mut passed_over = Vec::new();
+    for checkpoint in checkpoints(run)?.into_iter().rev() {
+        match checkpoint.verified() {
+            Ok(info) => return Ok(Some(Good { checkpoint, info, passed_over })),
+            Err(error) => passed_over.push((checkpoint, error.to_string())),
+        }
+    }
+    match passed_over.into_iter().next() {
+        Some((_, problem)) => Err(RunError::NoGoodCheckpoint { run: run.id().to_owned(), problem }),
+        None => Ok(None),
+    }
+}
+
+/// The checkpoint of that update, or the newest one, whose files must be what was written.
+///
+/// # Errors
+/// There is none, or it is damaged; the sentence says which one can be used instead.
+pub fn chosen(run: &RunDir, update: Option<u64>) -> Result<(Checkpoint, CheckpointInfo), RunError> {
+    let mut all = checkpoints(run)?;
+    let known = all.iter().map(|checkpoint| checkpoint.update.to_string()).collect::<Vec<_>>().join(", ");
+    let Some(newest) = all.last().map(|checkpoint| checkpoint.update) else {
+        return Err(RunError::NoCheckpoint { run: run.id().to_owned() });
+    };
+    let update = update.unwrap_or(newest);
+    let Some(at) = all.iter().position(|checkpoint| checkpoint.update == update) else {
+        return Err(RunError::NoSuchCheckpoint { run: run.id().to_owned(), update, known });
+    };
+    let checkpoint = all.remove(at);
+    match checkpoint.verified() {
+        Ok(info) => Ok((checkpoint, info)),
+        Err(error) => {
+            let good = all.iter().rev().find(|other| other.verified().is_ok());
+            Err(RunError::BadCheckpoint { problem: error.to_string(), good: good.map(|good| good.update) })
+        }
     }
 }
 
@@ -97,16 +269,28 @@ pub fn latest_checkpoint(run: &RunDir) -> Result<Option<Checkpoint>, RunError> {
     Ok(checkpoints(run)?.pop())
 }
 
-/// Removes all but the newest `keep` checkpoints (at least one stays) and what a dead worker left half written.
-/// Returns the updates whose checkpoints were removed. Only the worker that holds the run's lock may call this.
+/// Of the checkpoints that were written right after a validation, that of the lowest loss.
+fn best(all: &[Checkpoint]) -> Option<u64> {
+    let losses = all.iter().filter_map(|checkpoint| {
+        let loss = checkpoint.info().ok()?.progress.val_loss.filter(|loss| loss.is_finite())?;
+        Some((loss, checkpoint.update))
+    });
+    losses.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, update)| update)
+}
+
+/// Removes all but the newest `keep` checkpoints (at least one stays), but not the one of the lowest validation loss
+/// when that is to be kept, and what a dead worker left half written. Returns the updates whose checkpoints were
+/// removed. Only the worker that holds the run's lock may call this.
 ///
 /// # Errors
 /// A folder cannot be removed.
-pub fn prune(run: &RunDir, keep: usize) -> Result<Vec<u64>, RunError> {
+pub fn prune(run: &RunDir, keep: usize, keep_best: bool) -> Result<Vec<u64>, RunError> {
     let folder = run.checkpoints();
     let remove = |path: &Path| fs::remove_dir_all(path).map_err(RunError::io("cannot remove", path));
     let mut found = checkpoints(run)?;
+    let best = if keep_best { best(&found) } else { None };
     found.truncate(found.len().saturating_sub(keep.max(1)));
+    found.retain(|checkpoint| Some(checkpoint.update) != best);
     for checkpoint in &found {
         // Renamed first: a removal that stops half way must not leave something that looks complete.
         let aside = folder.join(format!(".{:08}.tmp-old", checkpoint.update));
@@ -129,18 +313,15 @@ mod tests {
     use crate::run::sample;
 
     fn write(run: &RunDir, update: u64) {
-        let folder = run.checkpoint(update);
-        fs::create_dir_all(&folder).unwrap();
-        let info = CheckpointInfo {
-            schema: 1,
-            run: run.id().into(),
-            update,
-            tokens: 512 * update,
-            optimizer: "adamw".into(),
-            cursor: serde_json::json!({"epoch": 1}),
-            steps: BTreeMap::from([("model.norm.weight".into(), update)]),
-        };
-        fs::write(folder.join("checkpoint.json"), serde_json::to_vec(&info).unwrap()).unwrap();
+        write_with(run, update, None);
+    }
+
+    fn write_with(run: &RunDir, update: u64, val_loss: Option<f64>) {
+        sample::checkpoint(run, update);
+        let checkpoint = Checkpoint { update, path: run.checkpoint(update) };
+        let mut info = checkpoint.info().unwrap();
+        info.progress.val_loss = val_loss;
+        fs::write(checkpoint.info_json(), serde_json::to_vec(&info).unwrap()).unwrap();
     }
 
     #[test]
@@ -164,9 +345,71 @@ mod tests {
             write(&run, update);
         }
         fs::create_dir(run.checkpoints().join(".00000005.tmp-1-0")).unwrap();
-        assert_eq!(prune(&run, 2).unwrap(), [1, 2]);
-        assert_eq!(prune(&run, 0).unwrap(), [3], "one always stays");
+        assert_eq!(prune(&run, 2, true).unwrap(), [1, 2]);
+        assert_eq!(prune(&run, 0, true).unwrap(), [3], "one always stays");
         let left = fs::read_dir(run.checkpoints()).unwrap().count();
         assert_eq!((left, latest_checkpoint(&run).unwrap().unwrap().update), (1, 4));
+    }
+
+    #[test]
+    fn pruning_keeps_the_best_if_it_is_to() {
+        let (_folder, run) = sample::run("best");
+        for (update, loss) in [(1, Some(3.0)), (2, Some(1.5)), (3, None), (4, Some(f64::NAN)), (5, Some(2.0))]
+        {
+            write_with(&run, update, loss);
+        }
+        assert_eq!(prune(&run, 1, true).unwrap(), [1, 3, 4], "the best and the newest stay");
+        write_with(&run, 6, Some(1.0));
+        assert_eq!(prune(&run, 1, true).unwrap(), [2, 5], "one is the newest and the best");
+        write_with(&run, 7, Some(9.0));
+        assert_eq!(prune(&run, 1, false).unwrap(), [6]);
+    }
+
+    #[test]
+    fn a_damaged_checkpoint_is_told_and_an_older_one_is_named() {
+        let (_folder, run) = sample::run("damaged");
+        assert_eq!(newest_good(&run).unwrap(), None);
+        assert!(matches!(chosen(&run, None), Err(RunError::NoCheckpoint { .. })));
+        for update in [10, 20, 30] {
+            write(&run, update);
+        }
+        assert_eq!(newest_good(&run).unwrap().unwrap().checkpoint.update, 30);
+        let state = run.checkpoint(30).join("optimizer.safetensors");
+        let mut bytes = fs::read(&state).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        fs::write(&state, &bytes).unwrap();
+        let model = run.checkpoint(20).join("model.safetensors");
+        let length = fs::metadata(&model).unwrap().len();
+        fs::File::options().write(true).open(&model).unwrap().set_len(length - 1).unwrap();
+        let good = newest_good(&run).unwrap().unwrap();
+        assert_eq!(good.checkpoint.update, 10);
+        let told: Vec<&str> = good.passed_over.iter().map(|(_, why)| why.as_str()).collect();
+        assert!(
+            told[0].contains("00000030/optimizer.safetensors") && told[0].contains("SHA-256"),
+            "{told:?}"
+        );
+        assert!(
+            told[1].contains("00000020/model.safetensors") && told[1].contains("bytes where"),
+            "{told:?}"
+        );
+        let text = chosen(&run, None).unwrap_err().to_string();
+        assert!(text.contains("00000030/optimizer.safetensors") && text.contains("update 10"), "{text}");
+        assert!(matches!(chosen(&run, Some(11)), Err(RunError::NoSuchCheckpoint { .. })));
+        assert_eq!(chosen(&run, Some(10)).unwrap().1.tokens, 5120);
+        fs::remove_file(run.checkpoint(10).join("model.safetensors")).unwrap();
+        assert!(matches!(newest_good(&run), Err(RunError::NoGoodCheckpoint { .. })));
+        good.passed_over.iter().for_each(|(checkpoint, _)| set_aside(checkpoint).unwrap());
+        assert_eq!(latest_checkpoint(&run).unwrap().unwrap().update, 10);
+        assert!(run.checkpoints().join("00000030.damaged/optimizer.safetensors").exists());
+    }
+
+    #[test]
+    fn another_format_is_refused_before_anything_else_is_read() {
+        let (_folder, run) = sample::run("format");
+        write(&run, 1);
+        let checkpoint = latest_checkpoint(&run).unwrap().unwrap();
+        fs::write(checkpoint.info_json(), br#"{"format":99,"dream":1}"#).unwrap();
+        let text = checkpoint.verified().unwrap_err().to_string();
+        assert!(text.contains("checkpoint format 99"), "{text}");
     }
 }

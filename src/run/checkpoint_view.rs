@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use safetensors::{Dtype, tensor::TensorInfo};
 
 use super::{
-    RunDir, RunError,
+    RunError,
     checkpoint::{Checkpoint, CheckpointInfo},
     strips::StripBuilder,
     tensors::{Decoder, StatsBuilder, TensorFile, UntouchedRows, dtype_name},
@@ -22,8 +22,8 @@ pub struct CheckpointView {
     info: CheckpointInfo,
     optimizer: TensorFile,
     path: PathBuf,
-    /// The run's; what it is needed for is not told when it cannot be read.
-    config: Option<Config>,
+    /// The one in force when it was written.
+    config: Config,
     /// Names of the state that all parameters share.
     shared: Vec<String>,
     /// Every parameter with its shape and the names of its state, in the model's order.
@@ -31,11 +31,11 @@ pub struct CheckpointView {
 }
 
 impl CheckpointView {
-    /// Opens a checkpoint of the run.
+    /// Opens a checkpoint.
     ///
     /// # Errors
     /// A file is missing or damaged, or holds state of a parameter that the model does not have.
-    pub fn open(run: &RunDir, checkpoint: &Checkpoint) -> Result<Self, RunError> {
+    pub fn open(checkpoint: &Checkpoint) -> Result<Self, RunError> {
         let info = checkpoint.info()?;
         let model = TensorFile::open(&checkpoint.model())?;
         let optimizer = TensorFile::open(&checkpoint.optimizer())?;
@@ -55,11 +55,8 @@ impl CheckpointView {
             states.entry(parameter.to_owned()).or_default().push(state.to_owned());
         }
         // The file's order is by size; people know the model's.
-        let config = run.config().ok();
-        let order: Vec<String> = config
-            .as_ref()
-            .map(|config| ledger::parameters(&config.model).into_iter().map(|p| p.name).collect())
-            .unwrap_or_default();
+        let config = info.config.clone();
+        let order: Vec<String> = ledger::parameters(&config.model).into_iter().map(|p| p.name).collect();
         let mut parameters: Vec<_> = model
             .names()
             .into_iter()
@@ -216,18 +213,12 @@ impl CheckpointView {
             return Ok(None);
         };
         let damaged = |problem: String| RunError::Damaged { path: self.path.clone(), problem };
-        let Some(config) = &self.config else {
-            let problem = format!(
-                "holds 8-bit codes of `{parameter}`, and run.toml, which says their block size, cannot be read"
-            );
-            return Err(damaged(problem));
-        };
         let read = |key: &str| {
             let mut all = Vec::new();
             self.optimizer.each(key, |values| all.extend_from_slice(values)).map(|_| all)
         };
         let (map, absmax) = (read(&format!("qmap{which}"))?, read(&format!("{parameter}.absmax{which}"))?);
-        let (blocksize, elements) = (config.optimizer.adamw8bit.blocksize, info.shape.iter().product());
+        let (blocksize, elements) = (self.config.optimizer.adamw8bit.blocksize, info.shape.iter().product());
         let decoder = Decoder::new(map, absmax, blocksize, elements).ok_or_else(|| {
             damaged(format!("`absmax{which}` of `{parameter}` does not fit blocks of {blocksize} elements"))
         })?;
@@ -237,7 +228,7 @@ impl CheckpointView {
     /// Counts a matrix's rows that no gradient has touched, where this part of the state tells. Codes do not: small
     /// values are zeros, too.
     fn untouched(&self, part: &str, info: &TensorInfo) -> Option<UntouchedRows> {
-        let optimizer = &self.config.as_ref()?.optimizer;
+        let optimizer = &self.config.optimizer;
         match (part, &info.shape[..]) {
             // One element a row, which begins with the first `eps`; averages of it are off by a rounding.
             ("exp_avg_sq_row", _) => Some(UntouchedRows::new(1, optimizer.adafactor.eps[0] * (1.0 + 1e-4))),
@@ -263,10 +254,10 @@ pub fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{checkpoint::latest_checkpoint, sample};
+    use crate::run::{RunDir, checkpoint::latest_checkpoint, sample};
 
     fn view(run: &RunDir) -> CheckpointView {
-        CheckpointView::open(run, &latest_checkpoint(run).unwrap().unwrap()).unwrap()
+        CheckpointView::open(&latest_checkpoint(run).unwrap().unwrap()).unwrap()
     }
 
     #[test]
@@ -311,7 +302,7 @@ mod tests {
         sample::checkpoint(&run, 3);
         let checkpoint = latest_checkpoint(&run).unwrap().unwrap();
         std::fs::copy(checkpoint.model(), checkpoint.optimizer()).unwrap();
-        let text = CheckpointView::open(&run, &checkpoint).unwrap_err().to_string();
+        let text = CheckpointView::open(&checkpoint).unwrap_err().to_string();
         assert!(text.contains("belongs to no parameter"), "{text}");
     }
 
@@ -350,12 +341,9 @@ mod tests {
         let (_folder, run) = sample::run_with("scales", &["optimizer.name=adamw8bit"]);
         sample::checkpoint(&run, 1);
         let mut view = view(&run);
-        view.config.as_mut().unwrap().optimizer.adamw8bit.blocksize = 128;
+        view.config.optimizer.adamw8bit.blocksize = 128;
         let text = view.report(|_| true).unwrap_err().to_string();
         assert!(text.contains("absmax") && text.contains("blocks of 128"), "{text}");
-        view.config = None;
-        let text = view.report(|_| true).unwrap_err().to_string();
-        assert!(text.contains("run.toml"), "{text}");
     }
 
     #[test]

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Home, RunError};
 use crate::{
-    config::{Config, Resolved},
-    protocol::SCHEMA,
+    config::{Config, Resolved, change},
+    protocol::{Lineage, SCHEMA},
 };
 
 /// Longest part of a run's name that goes into the name of its folder, in bytes.
@@ -26,7 +26,7 @@ pub struct RunDir {
 }
 
 /// What `run.toml` does not hold: `meta.json`, written with the folder and never changed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Meta {
     pub schema: u32,
     /// The name as it was given; the folder's name holds a safe form of it.
@@ -39,6 +39,9 @@ pub struct Meta {
     /// Things said once at the start.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// The checkpoint of another run that it starts from; it is among its own checkpoints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<Lineage>,
 }
 
 impl RunDir {
@@ -55,15 +58,49 @@ impl RunDir {
     /// # Errors
     /// The folder cannot be written.
     pub fn create_at(home: &Home, name: &str, resolved: &Resolved, now: Timestamp) -> Result<Self, RunError> {
-        let runs = home.ensure()?;
-        let stem = format!("{}-{}", now.strftime("%Y%m%dT%H%M%SZ"), safe_name(name));
         let meta = Meta {
             schema: SCHEMA,
             name: name.trim().to_owned(),
-            created: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            created: String::new(),
             explicit: resolved.explicit.clone(),
             notes: resolved.notes.clone(),
+            forked_from: None,
         };
+        Self::fill(home, meta, resolved, now, |_| Ok(()))
+    }
+
+    /// A new folder for a fork, named like any other, into which `more` puts what it starts from.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or `more` fails.
+    pub fn create_fork(
+        home: &Home,
+        name: &str,
+        resolved: &Resolved,
+        from: Lineage,
+        more: impl Fn(&Path) -> io::Result<()>,
+    ) -> Result<Self, RunError> {
+        let meta = Meta {
+            schema: SCHEMA,
+            name: name.trim().to_owned(),
+            created: String::new(),
+            explicit: resolved.explicit.clone(),
+            notes: resolved.notes.clone(),
+            forked_from: Some(from),
+        };
+        Self::fill(home, meta, resolved, Timestamp::now(), more)
+    }
+
+    fn fill(
+        home: &Home,
+        meta: Meta,
+        resolved: &Resolved,
+        now: Timestamp,
+        more: impl Fn(&Path) -> io::Result<()>,
+    ) -> Result<Self, RunError> {
+        let runs = home.ensure()?;
+        let stem = format!("{}-{}", now.strftime("%Y%m%dT%H%M%SZ"), safe_name(&meta.name));
+        let meta = Meta { created: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(), ..meta };
         let toml = resolved.config.to_toml()?;
         let not_writable = |source| RunError::HomeNotWritable { path: home.path().to_owned(), source };
         let meta = serde_json::to_vec_pretty(&meta).map_err(|error| not_writable(error.into()))?;
@@ -75,7 +112,8 @@ impl RunDir {
             }
             let fill = |folder: &Path| -> io::Result<()> {
                 fs::write(folder.join("run.toml"), &toml)?;
-                fs::write(folder.join("meta.json"), &meta)
+                fs::write(folder.join("meta.json"), &meta)?;
+                more(folder)
             };
             match create_new_folder(&path, fill) {
                 Ok(()) => return Ok(Self { path, id }),
@@ -120,6 +158,11 @@ impl RunDir {
     /// The resolved configuration.
     pub fn run_toml(&self) -> PathBuf {
         self.path.join("run.toml")
+    }
+
+    /// The configuration since a resumption changed it; absent while `run.toml` holds.
+    pub fn resumed_toml(&self) -> PathBuf {
+        self.path.join("resumed.toml")
     }
 
     /// Name and keys set by hand.
@@ -167,12 +210,28 @@ impl RunDir {
         self.path.join("control.sock")
     }
 
-    /// The configuration in `run.toml`.
+    /// The configuration in force: that of `run.toml`, or what the last resumption with other settings made of it.
     ///
     /// # Errors
     /// The file is missing or is not a configuration.
     pub fn config(&self) -> Result<Config, RunError> {
-        let path = self.run_toml();
+        let resumed = self.resumed_toml();
+        self.read_config(if resumed.is_file() { resumed } else { self.run_toml() })
+    }
+
+    /// The keys that were set by hand, when the run was made or when it was resumed, with their values in TOML.
+    ///
+    /// # Errors
+    /// A file cannot be read or is damaged.
+    pub fn explicit(&self) -> Result<BTreeMap<String, String>, RunError> {
+        let mut explicit = self.meta()?.explicit;
+        if self.resumed_toml().is_file() {
+            explicit.extend(change::literals(&self.read_config(self.run_toml())?, &self.config()?));
+        }
+        Ok(explicit)
+    }
+
+    fn read_config(&self, path: PathBuf) -> Result<Config, RunError> {
         let text = fs::read_to_string(&path).map_err(RunError::io("cannot read", &path))?;
         toml::from_str(&text).map_err(|error: toml::de::Error| RunError::Damaged {
             path,

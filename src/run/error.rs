@@ -39,6 +39,17 @@ pub enum RunError {
     NoCheckpoint { run: String },
     #[error("run {run} has no checkpoint of update {update}; it has those of {known}")]
     NoSuchCheckpoint { run: String, update: u64, known: String },
+    #[error(
+        "no checkpoint of run {run} can be used ({problem}): remove its folder `checkpoints` to start over from update 0"
+    )]
+    NoGoodCheckpoint { run: String, problem: String },
+    #[error("{problem}; {}", older(*.good))]
+    BadCheckpoint { problem: String, good: Option<u64> },
+    #[error(
+        "run {run} has made all of its {total} updates: give it more with --set train.max_updates={more}, or start another \
+         run from it with `tui-train fork`"
+    )]
+    AllMade { run: String, total: u64, more: u64 },
     #[error("{} exists already, and nothing is overwritten: name another folder with -o", .0.display())]
     Taken(PathBuf),
     #[error("{}", no_tensor(.pattern, .nearest.as_deref()))]
@@ -64,10 +75,18 @@ impl RunError {
             | Self::NotARun(_)
             | Self::NoTensor { .. }
             | Self::NoSuchCheckpoint { .. }
+            | Self::AllMade { .. }
             | Self::Taken(_)
             | Self::Config(_) => 2,
             _ => 1,
         }
+    }
+}
+
+fn older(good: Option<u64>) -> String {
+    match good {
+        Some(update) => format!("the checkpoint of update {update} is whole: use that one"),
+        None => "no other checkpoint of the run is whole".to_owned(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
@@ -11,12 +11,13 @@ use anyhow::Context;
 use globset::GlobBuilder;
 
 use super::{
-    Home, RunDir, last,
+    Home, RunDir, RunError, last,
     libtorch::{self, Chosen},
+    list::Lister,
     lock, weights,
 };
 use crate::{
-    config::{DeviceName, Precision, Resolved, Task, Tokenizer, TrainConfig, validate},
+    config::{DeviceName, Precision, Resolved, Task, Tokenizer, TrainConfig, change, validate},
     ledger,
 };
 
@@ -35,27 +36,78 @@ const LOG_LINES: usize = 3;
 /// ends before it holds the lock.
 pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<RunDir> {
     validate::trainable(&resolved.config)?;
-    let mut resolved = with_whole_paths(resolved)?;
+    let mut resolved = resolved.clone();
     // Whatever is wrong with the weights is told before there is a run to show it in.
     if let Some(plan) = weights::plan(&resolved.config.model)? {
         resolved.notes.extend(plan.notes());
     }
+    start_in(resolved, |resolved| RunDir::create(home, name, resolved))
+}
+
+/// The same in a folder that `create` makes, whatever the weights come from.
+pub(super) fn start_in(
+    resolved: Resolved,
+    create: impl FnOnce(&Resolved) -> Result<RunDir, RunError>,
+) -> anyhow::Result<RunDir> {
+    let mut resolved = with_whole_paths(resolved)?;
     let Chosen { program, device } = libtorch::choose(resolved.config.train.device)?;
     resolved.config.train.device = device;
     let more = notes(&resolved);
     resolved.notes.extend(more);
-    let run = RunDir::create(home, name, &resolved)?;
-    let mut child = spawn(&run, &program)?;
+    let run = create(&resolved)?;
+    let child = spawn(&run, &program, &[])?;
+    until_live(&run, child)?;
+    Ok(run)
+}
+
+/// Starts a worker that goes on with a run where it stood, with these settings changed. Returns once it has said in the
+/// record that it does; what it says begins at the byte returned.
+///
+/// # Errors
+/// The run is live or finished, a setting cannot be changed, or the worker ends before it goes on.
+pub fn resume(run: &RunDir, set: &[String]) -> anyhow::Result<u64> {
+    if lock::is_live(run) {
+        return Err(RunError::Locked(run.id().to_owned()).into());
+    }
+    let (before, entry) = (run.config()?, Lister::default().entry(run));
+    let now = before.changed(&run.explicit()?, set)?.config;
+    change::on_resume(&before, &now)?;
+    // How many updates other epochs make is known once the data is read.
+    let known = entry.total_updates.filter(|_| now.train.epochs == before.train.epochs);
+    let total = now.train.max_updates.or(known);
+    if let Some(total) = total.filter(|&total| total > 0 && entry.update >= total) {
+        return Err(RunError::AllMade { run: run.id().to_owned(), total, more: 2 * total }.into());
+    }
+    let Chosen { program, device } = libtorch::choose(now.train.device)?;
+    let mut arguments = vec!["--resume".to_owned()];
+    arguments.extend(set.iter().map(|setting| format!("--set={setting}")));
+    if device != now.train.device {
+        arguments.push(format!("--set=train.device={device}"));
+    }
+    let length = || std::fs::metadata(run.events()).map_or(0, |file| file.len());
+    let from = length();
+    let mut child = spawn(run, &program, &arguments)?;
+    while length() <= from {
+        if let Some(status) = child.try_wait().context("cannot look after the worker")?
+            && length() <= from
+        {
+            return Err(ended_at_once(run, status));
+        }
+        std::thread::sleep(POLL);
+    }
+    reap(child);
+    Ok(from)
+}
+
+fn until_live(run: &RunDir, mut child: Child) -> anyhow::Result<()> {
     let until = Instant::now() + START;
-    while !lock::is_live(&run) {
+    while !lock::is_live(run) {
         if let Some(status) = child.try_wait().context("cannot look after the worker")? {
             // A run that is over already has said in its record how it went.
             if status.success() || run.events().exists() {
-                return Ok(run);
+                return Ok(());
             }
-            let log = last::log_tail(&run.worker_log(), LOG_LINES).join("; ");
-            let said = if log.is_empty() { "its log is empty".to_owned() } else { log };
-            anyhow::bail!("the worker of run {} ended at once ({status}): {said}", run.id());
+            return Err(ended_at_once(run, status));
         }
         if Instant::now() > until {
             anyhow::bail!(
@@ -67,7 +119,13 @@ pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<Run
         std::thread::sleep(POLL);
     }
     reap(child);
-    Ok(run)
+    Ok(())
+}
+
+fn ended_at_once(run: &RunDir, status: ExitStatus) -> anyhow::Error {
+    let log = last::log_tail(&run.worker_log(), LOG_LINES).join("; ");
+    let said = if log.is_empty() { "its log is empty".to_owned() } else { log };
+    anyhow::anyhow!("the worker of run {} ended at once ({status}): {said}", run.id())
 }
 
 /// What a person who set something by hand would want to know.
@@ -116,8 +174,7 @@ fn precision(train: &TrainConfig) -> Option<String> {
 }
 
 /// A relative path means another file in another folder: the record keeps whole paths.
-fn with_whole_paths(resolved: &Resolved) -> anyhow::Result<Resolved> {
-    let mut resolved = resolved.clone();
+fn with_whole_paths(mut resolved: Resolved) -> anyhow::Result<Resolved> {
     let Resolved { config, explicit, .. } = &mut resolved;
     let tokenizer = match &mut config.data.tokenizer {
         Tokenizer::File(path) => Some(path),
@@ -139,7 +196,7 @@ fn with_whole_paths(resolved: &Resolved) -> anyhow::Result<Resolved> {
     Ok(resolved)
 }
 
-fn spawn(run: &RunDir, program: &Path) -> anyhow::Result<Child> {
+fn spawn(run: &RunDir, program: &Path, arguments: &[String]) -> anyhow::Result<Child> {
     let path = run.worker_log();
     let log = File::options()
         .create(true)
@@ -150,6 +207,7 @@ fn spawn(run: &RunDir, program: &Path) -> anyhow::Result<Child> {
     Command::new(program)
         .arg("worker")
         .arg(run.path())
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(log.try_clone().context("cannot share the worker's log")?)
         .stderr(log)
@@ -174,7 +232,7 @@ mod tests {
         let here = std::env::current_dir().unwrap();
         let set = ["data.path=texts", "data.tokenizer=a/tokenizer.json", "model.weights=weights"];
         let given = Layers::new().with_assignments(set).unwrap().resolve().unwrap();
-        let whole = with_whole_paths(&given).unwrap();
+        let whole = with_whole_paths(given).unwrap();
         let at = |path: &str| here.join(path).display().to_string();
         assert_eq!(whole.config.data.path, Some(at("texts")));
         assert_eq!(whole.config.data.tokenizer, Tokenizer::File(at("a/tokenizer.json")));
@@ -182,7 +240,7 @@ mod tests {
         for (key, path) in [("data.path", "texts"), ("model.weights", "weights")] {
             assert_eq!(whole.explicit[key], format!("\"{}\"", at(path)), "{key}");
         }
-        let bytes = with_whole_paths(&Layers::new().resolve().unwrap()).unwrap();
+        let bytes = with_whole_paths(Layers::new().resolve().unwrap()).unwrap();
         assert_eq!(bytes.config.data.tokenizer, Tokenizer::Bytes, "a word, and no path");
     }
 

@@ -161,7 +161,11 @@ fn from_summary(run: &RunDir, ended: &RunEnded) -> RunEntry {
 /// A run without an end: queued, live or crashed.
 fn unfinished(run: &RunDir) -> RunEntry {
     let header = header(run);
-    let config = header.as_ref().map(|header| Ok(header.config.clone())).unwrap_or_else(|| run.config());
+    let config = match &header {
+        // A resumption may have changed what the first line says.
+        Some(header) if !run.resumed_toml().is_file() => Ok(header.config.clone()),
+        _ => run.config(),
+    };
     let mut entry = blank(run, config.as_ref().ok());
     entry.problem = config.as_ref().err().map(ToString::to_string);
     if let Ok(config) = &config {
@@ -169,7 +173,7 @@ fn unfinished(run: &RunDir) -> RunEntry {
     }
     if let Some(header) = &header {
         entry.device = Some(header.device.clone());
-        entry.total_updates = Some(header.total_updates);
+        entry.total_updates = entry.total_updates.or(Some(header.total_updates));
         entry.started.clone_from(&header.started);
     }
     let mut newest = Newest::of(&header);
@@ -182,7 +186,8 @@ fn unfinished(run: &RunDir) -> RunEntry {
     if entry.state == State::Crashed && entry.problem.is_none() {
         entry.problem = last::log_tail(&run.worker_log(), 1).pop();
     }
-    entry.update = newest.update.unwrap_or(0);
+    let begun = header.as_ref().and_then(|header| header.forked_from.as_ref()).map_or(0, |from| from.update);
+    entry.update = newest.update.unwrap_or(begun);
     entry.tokens = newest.tokens;
     entry.final_train_loss = newest.train_loss;
     entry.final_val_loss = newest.val_loss;
@@ -296,7 +301,7 @@ mod tests {
         assert_eq!((done.state, done.update, done.final_val_loss), (State::Done, 50, Some(3.2)));
 
         let _lock = RunLock::acquire(&run).unwrap();
-        writer.append(&Event::Resumed { from_update: 49 }).unwrap();
+        writer.append(&Event::resumed(49)).unwrap();
         let resumed = entry();
         assert_eq!((resumed.state, resumed.update, resumed.reason), (State::Live, 49, None));
         assert_eq!(resumed.final_train_loss, Some(3.0), "update 50 was dropped");

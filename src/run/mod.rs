@@ -4,7 +4,7 @@
 //! ```text
 //! home             where runs live
 //! dir              one run's folder: create, find by what a person types
-//! launch           a new run and its worker process
+//! launch, fork     a new run and its worker process; one that starts from another's checkpoint
 //! lock             held while the worker lives
 //! socket, client   commands to a live run
 //! writer, tail     events.jsonl, both ends
@@ -26,6 +26,7 @@ pub mod dir;
 pub mod error;
 pub mod export;
 pub mod find;
+pub mod fork;
 pub mod home;
 pub mod last;
 pub mod launch;

@@ -75,7 +75,8 @@ impl Newest {
                     _ => &mut false,
                 };
             }
-            Event::Resumed { from_update } => {
+            Event::Resumed(resumed) => {
+                let from_update = resumed.from_update;
                 self.paused.get_or_insert(false);
                 self.update = self.update.or(Some(from_update));
                 self.limit = Some(self.limit.map_or(from_update, |limit| limit.min(from_update)));

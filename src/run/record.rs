@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, io};
 
 use super::{RunDir, RunError, Tail};
 use crate::protocol::{
-    Alert, CheckpointWritten, CommandRecord, Event, Header, Host, RunEnded, StateReport, Update, Window,
+    Alert, CheckpointWritten, CommandRecord, Event, Header, Host, Lineage, RunEnded, StateReport, Update,
+    Window,
 };
 
 /// The fold of a run's events.
@@ -30,10 +31,10 @@ pub struct Record {
     pub skipped_lines: u64,
     /// New lows of the training loss, so that the best one is known after going back, too.
     lows: Vec<(u64, f64)>,
-    /// Updates that were skipped because something was not finite.
-    not_finite: Vec<u64>,
     /// The totals at each checkpoint, for a run that goes back to it.
     marks: BTreeMap<u64, Totals>,
+    /// The totals when a checkpoint was begun that is not on disk yet.
+    copied: Option<(u64, Box<Totals>)>,
 }
 
 /// Counts and readings at one moment.
@@ -49,6 +50,8 @@ pub struct Totals {
     pub training_seconds: f64,
     pub host: Option<Host>,
     pub peaks: Peaks,
+    /// Updates that were skipped because something was not finite.
+    pub skipped: u64,
 }
 
 /// Loss on the held-out text, and how much had been trained by then.
@@ -124,7 +127,7 @@ impl Record {
     pub fn take(&mut self, event: Event) {
         match event {
             Event::Header(header) => {
-                // The first line counts: a run's configuration never changes.
+                // The first line counts; what changed since is said when the run is resumed.
                 self.header.get_or_insert(header);
             }
             Event::Update(update) => self.update(update),
@@ -149,11 +152,22 @@ impl Record {
             Event::Alert(alert) => self.alerts.push(alert),
             Event::State(report) => self.state = Some(report),
             Event::Checkpoint(checkpoint) => {
-                self.totals.time = checkpoint.time;
-                self.marks.insert(checkpoint.update, self.totals.clone());
+                // It holds what was there when it was copied; updates have been made since.
+                let copied = self.copied.take().filter(|(update, _)| *update == checkpoint.update);
+                let totals = copied.map_or_else(|| self.totals.clone(), |(_, totals)| *totals);
+                self.marks.insert(checkpoint.update, totals);
                 self.checkpoints.push(checkpoint);
             }
-            Event::Resumed { from_update } => self.go_back(from_update),
+            Event::Snapshot(snapshot) => {
+                self.totals.time = snapshot.time;
+                self.copied = Some((snapshot.update, Box::new(self.totals.clone())));
+            }
+            Event::Resumed(resumed) => {
+                self.go_back(resumed.from_update);
+                if let Some(header) = resumed.header {
+                    self.header = Some(header);
+                }
+            }
             Event::Command(command) => self.command(command),
             Event::RunEnded(ended) => {
                 self.window = None;
@@ -170,7 +184,7 @@ impl Record {
             self.totals.training_seconds += tokens as f64 / update.tokens_per_second;
         }
         if update.skipped {
-            self.not_finite.push(update.update);
+            self.totals.skipped += 1;
         } else if update.loss.is_finite() {
             self.totals.train_loss = Some(update.loss);
             if self.lows.last().is_none_or(|&(_, low)| update.loss < low) {
@@ -195,6 +209,12 @@ impl Record {
 
     /// Drops what belongs to updates after this one.
     fn go_back(&mut self, update: u64) {
+        // Killed between the checkpoint and the line that tells of it.
+        if let Some((at, totals)) = self.copied.take()
+            && at == update
+        {
+            self.marks.insert(at, *totals);
+        }
         self.marks.retain(|&at, _| at <= update);
         self.totals = self.marks.last_key_value().map(|(_, totals)| totals.clone()).unwrap_or_default();
         self.validations.retain(|point| point.update <= update);
@@ -202,7 +222,6 @@ impl Record {
         self.commands.retain(|command| command.update <= update);
         self.checkpoints.retain(|checkpoint| checkpoint.update <= update);
         self.lows.retain(|&(at, _)| at <= update);
-        self.not_finite.retain(|&at| at <= update);
         self.state = self.state.take().filter(|report| report.update <= update);
         self.window = None;
         self.ended = None;
@@ -212,19 +231,25 @@ impl Record {
 
     /// Updates made, as of the newest event.
     pub fn updates(&self) -> u64 {
-        let told = self.totals.last.as_ref().map_or(0, |update| update.update);
+        let begun = self.forked_from().map_or(0, |from| from.update);
+        let told = self.totals.last.as_ref().map_or(begun, |update| update.update);
         let stored = self.checkpoints.last().map_or(0, |checkpoint| checkpoint.update);
         self.ended.as_ref().map_or_else(|| told.max(stored), |ended| ended.summary.updates)
     }
 
     /// Real input tokens trained, as of the newest update event.
     pub fn tokens(&self) -> u64 {
-        self.totals.last.as_ref().map_or(0, |update| update.tokens)
+        let begun = || self.forked_from().map_or(0, |from| from.tokens);
+        self.totals.last.as_ref().map_or_else(begun, |update| update.tokens)
+    }
+
+    fn forked_from(&self) -> Option<&Lineage> {
+        self.header.as_ref().and_then(|header| header.forked_from.as_ref())
     }
 
     /// Updates that were skipped because something was not finite.
-    pub fn skipped_updates(&self) -> u64 {
-        self.not_finite.len() as u64
+    pub const fn skipped_updates(&self) -> u64 {
+        self.totals.skipped
     }
 
     /// Loss of the newest update that was not skipped, in nats.
@@ -255,7 +280,8 @@ impl Record {
     /// Tokens over the time the updates took, so that pauses and validations do not count.
     pub fn tokens_per_second(&self) -> Option<f64> {
         let seconds = self.totals.training_seconds;
-        (seconds > 0.0).then(|| self.tokens() as f64 / seconds)
+        let begun = self.forked_from().map_or(0, |from| from.tokens);
+        (seconds > 0.0).then(|| self.tokens().saturating_sub(begun) as f64 / seconds)
     }
 }
 
@@ -263,7 +289,7 @@ impl Record {
 mod tests {
     use super::*;
     use crate::{
-        protocol::Level,
+        protocol::{Level, Snapshot},
         run::sample::{self, update, validation},
     };
 
@@ -326,7 +352,7 @@ mod tests {
         let alert = Alert { update: 3, time: 1.0, level: Level::Error, message: "lost".into() };
         let lost = [update(3, 1.0), host(3, 900), validation(3, 0.5), Event::Alert(alert), checkpoint(4)];
         let after = [update(3, 3.0), validation(3, 3.1)];
-        let resumed = [Event::Resumed { from_update: 2 }];
+        let resumed = [Event::resumed(2)];
         let mut told = fold(&[&start[..], &lost, &resumed, &after].concat());
         assert_eq!(told.resumed, [2]);
         told.resumed.clear();
@@ -335,9 +361,37 @@ mod tests {
 
     #[test]
     fn a_run_that_resumes_without_a_checkpoint_starts_over() {
-        let record = fold(&[update(1, 5.0), host(1, 9), Event::Resumed { from_update: 0 }]);
+        let record = fold(&[update(1, 5.0), host(1, 9), Event::resumed(0)]);
         assert_eq!((record.updates(), record.best_train_loss()), (0, None));
         assert_eq!(record.totals, Totals::default());
+    }
+
+    #[test]
+    fn a_checkpoint_is_of_the_moment_it_was_copied_whenever_it_reached_the_disk() {
+        let copied = Event::Snapshot(Snapshot { update: 2, time: 1.0 });
+        let start = [update(1, 5.0), update(2, 4.0), copied];
+        let expected = fold(&start).totals;
+        let late = [update(3, 3.0), checkpoint(2), update(4, 2.0)];
+        // Killed before it could be told: it is on the disk all the same.
+        let never = [update(3, 3.0)];
+        for after in [&late[..], &never] {
+            let told = fold(&[&start[..], after, &[Event::resumed(2)]].concat());
+            assert_eq!((&told.totals, told.updates()), (&expected, 2));
+            assert_eq!((told.tokens(), told.best_train_loss()), (1024, Some(4.0)));
+        }
+    }
+
+    #[test]
+    fn an_update_skipped_before_the_checkpoint_was_copied_stays_skipped() {
+        let skipped = |number| {
+            let Event::Update(mut bad) = update(number, f64::NAN) else { unreachable!() };
+            bad.skipped = true;
+            Event::Update(bad)
+        };
+        let copied = Event::Snapshot(Snapshot { update: 1, time: 1.0 });
+        let record =
+            fold(&[update(1, 5.0), skipped(2), copied, skipped(2), checkpoint(1), Event::resumed(1)]);
+        assert_eq!(record.skipped_updates(), 1);
     }
 
     #[test]

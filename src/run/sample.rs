@@ -6,7 +6,7 @@ use safetensors::Dtype;
 
 use super::{
     Home, Record, RunDir,
-    checkpoint::CheckpointInfo,
+    checkpoint::{CheckpointInfo, FORMAT, FileHash, Progress},
     summary::{Finish, build},
 };
 use crate::{
@@ -47,6 +47,7 @@ pub(crate) fn header(run: &RunDir) -> Header {
         data: DataReport { source: "stories".into(), documents: 3, ..DataReport::default() },
         ledger: ledger::ledger(&config),
         notes: Vec::new(),
+        forked_from: None,
         config,
     }
 }
@@ -115,7 +116,8 @@ pub(crate) fn checkpoint(run: &RunDir, update: u64) {
         });
         std::fs::write(path, safetensors::serialize(views, None).unwrap()).unwrap();
     };
-    let info = CheckpointInfo {
+    let mut info = CheckpointInfo {
+        format: FORMAT,
         schema: SCHEMA,
         run: run.id().to_owned(),
         update,
@@ -123,10 +125,15 @@ pub(crate) fn checkpoint(run: &RunDir, update: u64) {
         optimizer: config.optimizer.name.to_string(),
         cursor: serde_json::json!({}),
         steps: parameters.iter().map(|p| (p.name.clone(), update)).collect(),
+        progress: Progress::default(),
+        config,
+        files: BTreeMap::new(),
     };
     super::atomic::write_folder(&run.checkpoint(update), |folder| {
-        write(&folder.join("model.safetensors"), &weights);
-        write(&folder.join("optimizer.safetensors"), &state);
+        for (name, tensors) in [("model.safetensors", &weights), ("optimizer.safetensors", &state)] {
+            write(&folder.join(name), tensors);
+            info.files.insert(name.to_owned(), FileHash::of(&folder.join(name))?);
+        }
         std::fs::write(folder.join("checkpoint.json"), serde_json::to_vec(&info).unwrap())
     })
     .unwrap();

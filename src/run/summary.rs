@@ -91,6 +91,8 @@ pub fn build(record: &Record, finish: Finish) -> Option<Summary> {
         interventions: record.commands.clone(),
         warnings: warnings(record),
         show_command: format!("tui-train show {}", header.run),
+        resume_command: (!finish.reason.is_complete()).then(|| format!("tui-train resume {}", header.run)),
+        forked_from: header.forked_from.clone(),
     })
 }
 

@@ -16,7 +16,7 @@ use crate::protocol::Event;
 const BLOCK: usize = 256 * 1024;
 
 /// Types of events this version knows; others come from a newer one.
-const KNOWN: [&str; 11] = [
+const KNOWN: [&str; 12] = [
     "header",
     "update",
     "window",
@@ -24,6 +24,7 @@ const KNOWN: [&str; 11] = [
     "host",
     "alert",
     "state",
+    "snapshot",
     "checkpoint",
     "resumed",
     "command",
@@ -60,6 +61,11 @@ impl Tail {
     /// Starts at the beginning of the record. The file may not exist yet.
     pub fn open(run: &RunDir) -> Self {
         Self::at(&run.events())
+    }
+
+    /// Starts at that byte of the record, at which a line begins.
+    pub fn open_at(run: &RunDir, offset: u64) -> Self {
+        Self { offset, ..Self::open(run) }
     }
 
     /// The same for any file of events.
@@ -219,7 +225,7 @@ mod tests {
             sample::update(1, 2.5),
             Event::Alert(Alert { update: 1, time: 0.5, level: Level::Warning, message: "hot\nöö".into() }),
             sample::validation(1, f64::NAN),
-            Event::Resumed { from_update: 0 },
+            Event::resumed(0),
         ];
         for event in &events {
             writer.append(event).unwrap();
@@ -256,7 +262,7 @@ mod tests {
         );
         append(&run, "{\"from_update\":3,\"type\":\"resumed\",\"new_field\":[1]}\n\u{fffd}\n");
         let mut tail = Tail::open(&run);
-        assert_eq!(tail.poll().unwrap(), [Event::Resumed { from_update: 3 }]);
+        assert_eq!(tail.poll().unwrap(), [Event::resumed(3)]);
         assert_eq!((tail.corrupt(), tail.unknown(), tail.skipped()), (4, 1, 5));
     }
 
@@ -270,14 +276,11 @@ mod tests {
         append(&run, "{\"type\":\"update\",\"upd");
         assert!(EventWriter::create(&run, &sample::header(&run)).is_err(), "a record is never overwritten");
         let mut writer = EventWriter::reopen(&run).unwrap();
-        writer.append(&Event::Resumed { from_update: 1 }).unwrap();
+        writer.append(&Event::resumed(1)).unwrap();
         writer.append(&sample::update(2, 2.0)).unwrap();
         let mut tail = Tail::open(&run);
         let read = tail.poll().unwrap();
-        assert_eq!(
-            read[1..],
-            [sample::update(1, 3.0), Event::Resumed { from_update: 1 }, sample::update(2, 2.0)]
-        );
+        assert_eq!(read[1..], [sample::update(1, 3.0), Event::resumed(1), sample::update(2, 2.0)]);
         assert_eq!(tail.corrupt(), 1);
     }
 

@@ -70,18 +70,33 @@ impl TensorFile {
         self.metadata.info(name)
     }
 
+    /// The tensor's bytes as they stand in the file.
+    ///
+    /// # Errors
+    /// The tensor does not exist or the file cannot be read.
+    pub fn bytes(&self, name: &str) -> Result<Vec<u8>, RunError> {
+        let info = self.known(name)?;
+        let (from, to) = info.data_offsets;
+        let mut bytes = vec![0; to - from];
+        let read = self.file.read_exact_at(&mut bytes, self.start + from as u64);
+        read.map_err(RunError::io("cannot read", &self.path))?;
+        Ok(bytes)
+    }
+
+    fn known(&self, name: &str) -> Result<&TensorInfo, RunError> {
+        self.metadata.info(name).ok_or_else(|| RunError::Damaged {
+            path: self.path.clone(),
+            problem: format!("holds no tensor `{name}`"),
+        })
+    }
+
     /// Shows the tensor's elements to `take`, piece by piece and in order; nothing for types that are no plain numbers.
     /// Returns whether there was something to show.
     ///
     /// # Errors
     /// The tensor does not exist or the file cannot be read.
     pub fn each(&self, name: &str, mut take: impl FnMut(&[f64])) -> Result<bool, RunError> {
-        let Some(info) = self.metadata.info(name) else {
-            return Err(RunError::Damaged {
-                path: self.path.clone(),
-                problem: format!("holds no tensor `{name}`"),
-            });
-        };
+        let info = self.known(name)?;
         let Some((size, read)) = reader(info.dtype) else { return Ok(false) };
         let (mut at, end) = info.data_offsets;
         let (mut bytes, mut values) = (vec![0; BLOCK.min(end - at)], Vec::new());

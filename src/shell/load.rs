@@ -119,7 +119,7 @@ impl Reader {
     fn checkpoint(&self, id: &str) -> Result<CheckpointView, RunError> {
         let run = RunDir::resolve(&self.home, id)?;
         let newest = latest_checkpoint(&run)?.ok_or_else(|| RunError::NoCheckpoint { run: id.to_owned() })?;
-        CheckpointView::open(&run, &newest)
+        CheckpointView::open(&newest)
     }
 
     fn compare(&self, ids: Vec<String>) -> Result<Comparison, RunError> {

@@ -24,7 +24,7 @@ use super::{
     watchdog::Watchdog,
 };
 use crate::{
-    app::{Effect, Msg, State, action::Action},
+    app::{Effect, Msg, State, action::Action, run::Status},
     run::{Home, RunDir, launch},
     ui::{self, Hit, keymap, theme::Theme},
 };
@@ -271,8 +271,12 @@ impl Session {
                 run.id()
             )
         } else {
+            let go_on = match status {
+                Status::Ended(reason) if reason.is_complete() => String::new(),
+                _ => format!("  go on:       tui-train resume {}\n", run.id()),
+            };
             format!(
-                "run {}: {}\n  look again:  tui-train attach {}\n  the figures: tui-train show {}\n",
+                "run {}: {}\n{go_on}  look again:  tui-train attach {}\n  the figures: tui-train show {}\n",
                 run.id(),
                 status.as_str().replace('_', " "),
                 run.id(),

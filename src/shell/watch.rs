@@ -115,7 +115,7 @@ impl Follower {
             let more = tail.each(PIECE, |event| {
                 *ended = match event {
                     Event::RunEnded(_) => true,
-                    Event::Resumed { .. } => false,
+                    Event::Resumed(_) => false,
                     _ => *ended,
                 };
                 events.push(event);

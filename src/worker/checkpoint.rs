@@ -1,16 +1,22 @@
-//! Writing a checkpoint: weights and optimizer state as safetensors, the rest as JSON, all of it or nothing.
+//! A checkpoint: weights and optimizer state as safetensors, the rest as JSON, all of it or nothing.
+//!
+//! Training waits while a [`Snapshot`] copies the tensors to the host; writing it is somebody else's time.
 
-use std::{collections::BTreeMap, io, path::Path};
+use std::{borrow::Cow, collections::BTreeMap, io, path::Path, sync::Arc};
 
-use burn::tensor::DType;
+use burn::tensor::{DType, TensorData};
 use safetensors::{Dtype, View};
 
 use super::trainer::Training;
 use crate::{
+    config::Config,
     data::Cursor,
     optim::{Entry, Value},
     protocol::SCHEMA,
-    run::{RunDir, atomic, checkpoint::CheckpointInfo},
+    run::{
+        RunDir, atomic,
+        checkpoint::{CheckpointInfo, FORMAT, FileHash, Progress},
+    },
 };
 
 /// What a checkpoint says besides tensors.
@@ -18,97 +24,136 @@ use crate::{
 pub struct Position<'a> {
     pub update: u64,
     pub tokens: u64,
-    pub optimizer: &'a str,
+    /// The configuration in force.
+    pub config: &'a Config,
     /// The first sequence of the next update.
     pub cursor: Cursor,
+    pub progress: Progress,
 }
 
-/// Writes `checkpoints/<update>/` under a temporary name and renames it; returns its bytes.
-///
-/// # Errors
-/// Nothing is left behind under the final name when a write fails.
-pub fn write(run: &RunDir, training: &dyn Training, position: Position<'_>) -> io::Result<u64> {
-    let folder = run.checkpoint(position.update);
-    std::fs::create_dir_all(run.checkpoints())?;
-    let mut steps = BTreeMap::new();
-    let mut state = Vec::new();
-    for name in training.optimizer().names() {
-        if let Some((_, updates)) = training.optimizer().slot(&name) {
-            steps.insert(name.clone(), updates);
+/// Everything that goes into a checkpoint, in host memory.
+#[derive(Debug)]
+pub struct Snapshot {
+    info: CheckpointInfo,
+    weights: Vec<(String, Host)>,
+    state: Vec<(String, Host)>,
+}
+
+impl Snapshot {
+    /// Copies weights and state to the host.
+    ///
+    /// # Errors
+    /// The cursor has no JSON form, which it always has.
+    pub fn take(run: &RunDir, training: &dyn Training, position: Position<'_>) -> io::Result<Self> {
+        let mut steps = BTreeMap::new();
+        let mut state = Vec::new();
+        let optimizer = training.optimizer();
+        for name in optimizer.names() {
+            if let Some((_, updates)) = optimizer.slot(&name) {
+                steps.insert(name.clone(), updates);
+            }
+            state.extend(
+                optimizer.entries(&name).iter().map(|entry| (format!("{name}.{}", entry.name), host(entry))),
+            );
         }
-        for entry in training.optimizer().entries(&name) {
-            state.push((format!("{name}.{}", entry.name), host(&entry)));
-        }
+        state.extend(optimizer.shared().iter().map(|entry| (entry.name.to_owned(), host(entry))));
+        let weights = training.weights().into_iter().map(|tensor| {
+            let content = Content::Floats(Arc::new(tensor.values));
+            (tensor.name, Host { dtype: Dtype::F32, shape: tensor.shape, content })
+        });
+        Ok(Self {
+            weights: weights.collect(),
+            state,
+            info: CheckpointInfo {
+                format: FORMAT,
+                schema: SCHEMA,
+                run: run.id().to_owned(),
+                update: position.update,
+                tokens: position.tokens,
+                optimizer: position.config.optimizer.name.as_str().to_owned(),
+                cursor: serde_json::to_value(position.cursor)?,
+                steps,
+                progress: position.progress,
+                config: position.config.clone(),
+                files: BTreeMap::new(),
+            },
+        })
     }
-    state.extend(training.optimizer().shared().iter().map(|entry| (entry.name.to_owned(), host(entry))));
-    let weights: Vec<(String, Host)> = training
-        .weights()
-        .into_iter()
-        .map(|tensor| (tensor.name, Host::f32(&tensor.shape, &tensor.values)))
-        .collect();
-    let info = CheckpointInfo {
-        schema: SCHEMA,
-        run: run.id().to_owned(),
-        update: position.update,
-        tokens: position.tokens,
-        optimizer: position.optimizer.to_owned(),
-        cursor: serde_json::to_value(position.cursor)?,
-        steps,
-    };
-    let mut bytes = 0;
-    atomic::write_folder(&folder, |temporary: &Path| -> io::Result<()> {
-        let files = [
-            ("model.safetensors", serialize(&weights)?),
-            ("optimizer.safetensors", serialize(&state)?),
-            ("checkpoint.json", serde_json::to_vec_pretty(&info)?),
-        ];
-        for (name, content) in files {
-            bytes += content.len() as u64;
-            let file = temporary.join(name);
-            std::fs::write(&file, content)?;
-            std::fs::File::open(&file)?.sync_all()?;
+
+    /// The updates that had been made.
+    pub const fn update(&self) -> u64 {
+        self.info.update
+    }
+
+    /// Writes `checkpoints/<update>/` under a temporary name, waits until it is on the disk and renames it; returns its
+    /// bytes.
+    ///
+    /// # Errors
+    /// Nothing is left behind under the final name when a write fails.
+    pub fn write(mut self, run: &RunDir) -> io::Result<u64> {
+        let folder = run.checkpoint(self.info.update);
+        if !run.checkpoints().is_dir() {
+            std::fs::create_dir_all(run.checkpoints())?;
+            std::fs::File::open(run.path())?.sync_all()?;
         }
-        Ok(())
-    })?;
-    Ok(bytes)
+        let mut bytes = 0;
+        atomic::write_folder(&folder, |temporary: &Path| -> io::Result<()> {
+            for (name, tensors) in
+                [("model.safetensors", &self.weights), ("optimizer.safetensors", &self.state)]
+            {
+                let path = temporary.join(name);
+                write_tensors(&path, tensors)?;
+                let hash = FileHash::of(&path)?;
+                bytes += hash.bytes;
+                self.info.files.insert(name.to_owned(), hash);
+            }
+            let info = serde_json::to_vec_pretty(&self.info)?;
+            bytes += info.len() as u64;
+            std::fs::write(temporary.join("checkpoint.json"), info)
+        })?;
+        Ok(bytes)
+    }
 }
 
-fn serialize(tensors: &[(String, Host)]) -> io::Result<Vec<u8>> {
+fn write_tensors(path: &Path, tensors: &[(String, Host)]) -> io::Result<()> {
     let metadata = Some([("format".to_owned(), "pt".to_owned())].into());
-    safetensors::serialize(tensors.iter().map(|(name, tensor)| (name, tensor)), metadata)
+    safetensors::serialize_to_file(tensors.iter().map(|(name, tensor)| (name, tensor)), metadata, path)
         .map_err(io::Error::other)
 }
 
 /// A tensor on the host as safetensors stores it.
+#[derive(Debug)]
 struct Host {
     dtype: Dtype,
     shape: Vec<usize>,
-    bytes: Vec<u8>,
+    content: Content,
 }
 
-impl Host {
-    fn f32(shape: &[usize], values: &[f32]) -> Self {
-        Self { dtype: Dtype::F32, shape: shape.to_vec(), bytes: to_bytes(values) }
-    }
+/// In the form in which it came, so that taking it is one copy; bytes are made of it when it is written.
+#[derive(Debug)]
+enum Content {
+    Data(TensorData),
+    Floats(Arc<Vec<f32>>),
+    Codes(Arc<Vec<u8>>),
 }
 
 fn host(entry: &Entry) -> Host {
-    let shape = entry.shape();
-    match &entry.value {
+    let (dtype, content) = match &entry.value {
         Value::Tensor { values, .. } => {
-            let values: Vec<f32> = values.clone().cast(DType::F32).into_data().iter::<f32>().collect();
-            Host::f32(shape, &values)
+            let dtype = match values.dtype() {
+                DType::BF16 => Dtype::BF16,
+                DType::F16 => Dtype::F16,
+                DType::F64 => Dtype::F64,
+                _ => Dtype::F32,
+            };
+            let values = if dtype == Dtype::F32 { values.clone().cast(DType::F32) } else { values.clone() };
+            (dtype, Content::Data(values.into_data()))
         }
-        Value::Host { values, .. } => Host::f32(shape, values),
-        Value::Codes(codes) => {
-            Host { dtype: Dtype::U8, shape: shape.to_vec(), bytes: codes.codes.read().to_vec() }
-        }
-        Value::Number(number) => Host::f32(shape, &[*number as f32]),
-    }
-}
-
-fn to_bytes(values: &[f32]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+        Value::Host { values, .. } => (Dtype::F32, Content::Floats(Arc::clone(values))),
+        Value::Codes(codes) => (Dtype::U8, Content::Codes(codes.codes.read())),
+        Value::Number(number) => (Dtype::F32, Content::Floats(Arc::new(vec![*number as f32]))),
+    };
+    Host { dtype, shape: entry.shape().to_vec(), content }
 }
 
 impl View for &Host {
@@ -120,11 +165,24 @@ impl View for &Host {
         &self.shape
     }
 
-    fn data(&self) -> std::borrow::Cow<'_, [u8]> {
-        self.bytes.as_slice().into()
+    fn data(&self) -> Cow<'_, [u8]> {
+        match &self.content {
+            // Burn's own bytes are in the order of the machine, which is little-endian wherever it runs.
+            Content::Data(data) => data.as_bytes().into(),
+            Content::Floats(values) => {
+                let mut bytes = Vec::with_capacity(4 * values.len());
+                values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+                bytes.into()
+            }
+            Content::Codes(codes) => codes.as_slice().into(),
+        }
     }
 
     fn data_len(&self) -> usize {
-        self.bytes.len()
+        match &self.content {
+            Content::Data(data) => data.as_bytes().len(),
+            Content::Floats(values) => 4 * values.len(),
+            Content::Codes(codes) => codes.len(),
+        }
     }
 }

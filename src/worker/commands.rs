@@ -1,6 +1,7 @@
 //! How the engine obeys: commands are taken between micro-batches, recorded and answered.
 
 use std::{
+    io,
     sync::{atomic::Ordering::Relaxed, mpsc::RecvTimeoutError},
     time::Duration,
 };
@@ -93,20 +94,10 @@ impl Engine<'_> {
                     self.applied(id, &request.command, &back);
                 }
             },
-            Command::Checkpoint => match self.checkpoint() {
-                Ok(()) if self.done.updates == 0 => {
-                    self.rejected(id, &request.command, &back, "no update has been made yet".into());
-                }
-                Ok(()) => self.applied(id, &request.command, &back),
-                Err(error) => {
-                    self.rejected(
-                        id,
-                        &request.command,
-                        &back,
-                        format!("the checkpoint was not written: {error}"),
-                    );
-                }
-            },
+            Command::Checkpoint if self.done.updates == 0 => {
+                self.rejected(id, &request.command, &back, "no update has been made yet".into());
+            }
+            Command::Checkpoint => self.checkpoint_asked_for(id, back),
             Command::Step | Command::StepMicroBatch => {
                 if let Some(why) = refuse_unless_paused(self.mode) {
                     return self.rejected(id, &request.command, &back, why);
@@ -119,6 +110,25 @@ impl Engine<'_> {
                 self.stopping = true;
                 self.waiting.push(Waiting { id, command: request.command, back });
             }
+        }
+    }
+
+    /// Answers once it is on the disk.
+    fn checkpoint_asked_for(&mut self, id: u64, back: Back) {
+        let (events, update, started) = (self.around.events.clone(), self.done.updates, self.around.started);
+        let answer = back.clone();
+        let told = move |written: Result<(), &io::Error>| {
+            let why = written.err().map(|error| format!("the checkpoint was not written: {error}"));
+            let time = started.elapsed().as_secs_f64();
+            let _ = events.send(Event::Command(record(id, &Command::Checkpoint, update, time, why.clone())));
+            answer.answer(
+                id,
+                why.map_or(Answer::Applied { at_update: update }, |why| Answer::Rejected { why }),
+            );
+        };
+        if let Err(error) = self.checkpoint(Some(Box::new(told))) {
+            let why = format!("the checkpoint could not be begun: {error}");
+            self.rejected(id, &Command::Checkpoint, &back, why);
         }
     }
 
@@ -172,20 +182,15 @@ impl Engine<'_> {
     }
 
     fn record(&self, id: u64, command: &Command, why: Option<String>) {
-        let value = match command {
-            Command::LearningRate { value } => *value,
-            _ => None,
-        };
-        let outcome = if why.is_none() { "applied" } else { "rejected" }.to_owned();
-        let name = command.name().to_owned();
-        self.send(Event::Command(CommandRecord {
-            id,
-            name,
-            outcome,
-            update: self.done.updates,
-            time: self.time(),
-            value,
-            why,
-        }));
+        self.send(Event::Command(record(id, command, self.done.updates, self.time(), why)));
     }
+}
+
+fn record(id: u64, command: &Command, update: u64, time: f64, why: Option<String>) -> CommandRecord {
+    let value = match command {
+        Command::LearningRate { value } => *value,
+        _ => None,
+    };
+    let outcome = if why.is_none() { "applied" } else { "rejected" }.to_owned();
+    CommandRecord { id, name: command.name().to_owned(), outcome, update, time, value, why }
 }

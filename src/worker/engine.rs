@@ -11,19 +11,23 @@ use std::{
 };
 
 use super::{
-    checkpoint::{self, Position},
+    checkpoint::{Position, Snapshot},
     commands::{Mode, Waiting},
     control::{Incoming, Status},
     event_log::Events,
     fault::{self, Fault, Phase},
+    keeper::{Keeper, Told},
     trainer::{Evaluation, Outcome, Training},
 };
 use crate::{
     backend::devices,
     config::{Config, Task, schedule},
     data::{Cursor, DataError, Dataset, Window as Batches},
-    protocol::{Alert, CheckpointWritten, Command, Event, Level, Reason, Update, Validation, Window},
-    run::{RunDir, checkpoint as stored},
+    protocol::{self, Alert, Command, Event, Level, Reason, Update, Validation, Window},
+    run::{
+        RunDir,
+        checkpoint::{self as stored, Progress},
+    },
 };
 
 /// Held-out sequences in one validation of a language model: enough for a steady figure, few enough to cost little.
@@ -43,7 +47,21 @@ pub struct Surroundings {
     pub status: Arc<Status>,
     /// Set by a signal: finish the update, checkpoint, end.
     pub stop: Arc<AtomicBool>,
+    /// When the run started; of a run that goes on, as long ago as it had run.
     pub started: Instant,
+    pub from: Start,
+}
+
+/// Where a run begins: at its beginning, or where a checkpoint was written.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Start {
+    /// Updates made.
+    pub update: u64,
+    /// Real input tokens trained.
+    pub tokens: u64,
+    /// The first sequence of the next update.
+    pub cursor: Cursor,
+    pub progress: Progress,
 }
 
 /// How a run ended, when it did not end by a panic.
@@ -78,7 +96,13 @@ pub(super) struct Engine<'a> {
     since_event: Since,
     last_window_event: Instant,
     last_validation: u64,
+    /// Loss of the validation after that update.
+    val_loss: Option<f64>,
+    keeper: Keeper,
+    /// The update of the newest checkpoint that was begun, and has not failed.
     last_checkpoint: Option<u64>,
+    /// When it was begun.
+    last_checkpoint_at: Instant,
     phase: Phase,
     /// Whether all parameters and all state are those of the last update.
     intact: bool,
@@ -100,20 +124,29 @@ pub fn train(
     windows: impl Iterator<Item = Result<Batches, DataError>>,
 ) -> Result<Ending, DataError> {
     let now = Instant::now();
+    let Start { update, tokens, cursor, progress } = around.from;
+    around.status.update.store(update, Relaxed);
     let mut engine = Engine {
         around,
         training,
         mode: Mode::Running,
         stopping: false,
-        done: Done::default(),
-        cursor: Cursor::default(),
-        skipped_in_a_row: 0,
-        lr_override: None,
+        done: Done {
+            updates: update,
+            tokens,
+            busy: Duration::try_from_secs_f64(progress.busy).unwrap_or_default(),
+        },
+        cursor,
+        skipped_in_a_row: progress.skipped_in_a_row,
+        lr_override: progress.learning_rate,
         waiting: Vec::new(),
         since_event: Since { tokens: 0, busy: Duration::ZERO },
         last_window_event: now,
-        last_validation: 0,
-        last_checkpoint: None,
+        last_validation: progress.last_validation,
+        val_loss: progress.val_loss,
+        keeper: Keeper::new(around.run.clone(), around.config.checkpoint.clone(), around.events.clone()),
+        last_checkpoint: (update > 0).then_some(update),
+        last_checkpoint_at: now,
         phase: Phase::default(),
         intact: true,
     };
@@ -127,6 +160,9 @@ impl Engine<'_> {
         &mut self,
         windows: impl Iterator<Item = Result<Batches, DataError>>,
     ) -> Result<(Reason, Option<String>), DataError> {
+        if self.done.updates >= self.around.total_updates {
+            return Ok((Reason::Finished, None));
+        }
         for window in windows {
             let window = window?;
             match fault::guard(|| self.window(&window)) {
@@ -167,7 +203,10 @@ impl Engine<'_> {
             self.training.discard_window();
             devices::give_back_memory();
         } else if self.done.updates > 0 {
-            sentence.push_str(&match self.last_checkpoint {
+            // One may be on its way to the disk.
+            let _ = self.keeper.wait();
+            let left = stored::latest_checkpoint(&self.around.run).ok().flatten();
+            sentence.push_str(&match left.map(|checkpoint| checkpoint.update) {
                 Some(update) => format!("; what is left is the checkpoint of update {update}"),
                 None => "; no checkpoint had been written, checkpoint.every_updates writes some".to_owned(),
             });
@@ -251,8 +290,13 @@ impl Engine<'_> {
         if (every(config.train.validate_every) || epoch_ends) && !last {
             self.validate();
         }
-        if every(config.checkpoint.every_updates) && !last {
-            let _ = self.checkpoint();
+        let seconds = config.checkpoint.every_seconds;
+        let due = seconds > 0 && self.last_checkpoint_at.elapsed() >= Duration::from_secs(seconds);
+        if (every(config.checkpoint.every_updates) || due)
+            && !last
+            && let Err(error) = self.checkpoint(None)
+        {
+            self.alert(Level::Error, format!("a checkpoint could not be begun: {error}"));
         }
     }
 
@@ -301,9 +345,11 @@ impl Engine<'_> {
     /// The last validation and the last checkpoint, then the answers to whoever stopped the run.
     fn finish(&mut self) {
         self.validate();
-        if let Err(error) = self.checkpoint() {
-            self.alert(Level::Error, format!("the last checkpoint could not be written: {error}"));
+        if let Err(error) = self.checkpoint(None) {
+            self.alert(Level::Error, format!("the last checkpoint could not be begun: {error}"));
         }
+        // Its failure has been told.
+        let _ = self.keeper.wait();
         self.reject_waiting("the run ended first");
         self.answer_waiting(|_| true);
     }
@@ -322,6 +368,7 @@ impl Engine<'_> {
         };
         let mut batches = dataset.validation_batches(config.train.micro_batch, limit);
         let Evaluation { loss, targets, accuracy, f1, f1_macro } = self.training.evaluate(&mut batches);
+        self.val_loss = Some(loss);
         self.send(Event::Validation(Validation {
             update: self.done.updates,
             time: self.time(),
@@ -333,31 +380,43 @@ impl Engine<'_> {
         }));
     }
 
-    pub(super) fn checkpoint(&mut self) -> std::io::Result<()> {
-        if !self.intact || self.done.updates == 0 || self.last_checkpoint == Some(self.done.updates) {
+    /// Copies everything for a checkpoint and has it written beside training. There is none before the first update,
+    /// and no second one of an update whose first is on the disk.
+    pub(super) fn checkpoint(&mut self, told: Option<Told>) -> std::io::Result<()> {
+        if !self.intact {
             return Ok(());
         }
-        let config = &self.around.config;
-        let position = Position {
-            update: self.done.updates,
-            tokens: self.done.tokens,
-            optimizer: config.optimizer.name.as_str(),
-            cursor: self.cursor,
-        };
-        let bytes = checkpoint::write(&self.around.run, &*self.training, position)?;
-        self.last_checkpoint = Some(self.done.updates);
-        let path = self.around.run.checkpoint(self.done.updates);
-        let path = path.strip_prefix(self.around.run.path()).unwrap_or(&path).display().to_string();
-        self.send(Event::Checkpoint(CheckpointWritten {
-            update: self.done.updates,
-            time: self.time(),
-            path,
-            bytes,
-        }));
-        if let Err(error) = stored::prune(&self.around.run, config.checkpoint.keep_last) {
-            self.alert(Level::Warning, format!("an old checkpoint could not be removed: {error}"));
+        let update = self.done.updates;
+        if self.keeper.look().is_err() {
+            self.last_checkpoint = None;
         }
-        Ok(())
+        if update == 0 || (self.last_checkpoint == Some(update) && self.keeper.wait().is_ok()) {
+            if let Some(told) = told {
+                told(Ok(()));
+            }
+            return Ok(());
+        }
+        // One copy at a time: the one before must be on the disk. What became of it has been told.
+        let _ = self.keeper.wait();
+        let time = self.time();
+        let position = Position {
+            update,
+            tokens: self.done.tokens,
+            config: &self.around.config,
+            cursor: self.cursor,
+            progress: Progress {
+                time,
+                busy: self.done.busy.as_secs_f64(),
+                skipped_in_a_row: self.skipped_in_a_row,
+                learning_rate: self.lr_override,
+                last_validation: self.last_validation,
+                val_loss: self.val_loss.filter(|_| self.last_validation == update),
+            },
+        };
+        let snapshot = Snapshot::take(&self.around.run, &*self.training, position)?;
+        self.send(Event::Snapshot(protocol::Snapshot { update, time }));
+        (self.last_checkpoint, self.last_checkpoint_at) = (Some(update), Instant::now());
+        self.keeper.begin(snapshot, time, told)
     }
 
     fn alert(&self, level: Level, message: String) {

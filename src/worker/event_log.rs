@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    protocol::{Event, Header},
+    protocol::{Event, Header, Resumed},
     run::{RunDir, record::Record, writer::EventWriter},
 };
 
@@ -30,9 +30,25 @@ impl EventLog {
     /// # Errors
     /// The run directory cannot be written.
     pub fn start(run: &RunDir, header: &Header) -> io::Result<Self> {
-        let mut writer = EventWriter::create(run, header)?;
+        let writer = EventWriter::create(run, header)?;
         let mut record = Record::default();
         record.apply(&Event::Header(Box::new(header.clone())));
+        Self::write(writer, record)
+    }
+
+    /// Goes on with a record, of which `record` is the fold so far, and starts the thread.
+    ///
+    /// # Errors
+    /// The run directory cannot be written.
+    pub fn resume(run: &RunDir, mut record: Record, resumed: Resumed) -> io::Result<Self> {
+        let mut writer = EventWriter::reopen(run)?;
+        let event = Event::Resumed(Box::new(resumed));
+        writer.append(&event)?;
+        record.take(event);
+        Self::write(writer, record)
+    }
+
+    fn write(mut writer: EventWriter, mut record: Record) -> io::Result<Self> {
         let (events, queue) = sync_channel::<Event>(DEPTH);
         let thread = std::thread::Builder::new().name("writer".into()).spawn(move || {
             let mut outcome = Ok(());

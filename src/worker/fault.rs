@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn the_sentence_names_the_setting_that_fits() {
         let settings = ["model.preset=llama-160m", "train.device=libtorch-cuda:0", "train.micro_batch=16"];
-        let config = Layers::new().with_assignments(&settings).unwrap().resolve().unwrap().config;
+        let config = Layers::new().with_assignments(settings).unwrap().resolve().unwrap().config;
         let sentence = Fault::of(CUDA).unwrap().sentence(&config, Phase::Passes);
         let start = "out of memory on libtorch-cuda:0: 20.0 GiB were asked for, 12.5 GiB were free; train.micro_batch = 8 with \
                      train.accumulate = 16 keeps the effective batch of 128 and needs ~";

@@ -17,17 +17,20 @@ use super::{
     event_log::EventLog,
     fault::{self, Fault, Phase},
     nvml::Gpu,
+    restore,
+    resume::Beginning,
     telemetry::{self, Telemetry},
     trainer::{self, Training},
 };
 use crate::{
     backend::{allocator, devices, memory},
     config::{Config, validate},
-    data::{Cursor, Dataset, Prefetch, Windows, total_updates},
+    data::{Dataset, Prefetch, Windows, total_updates},
     ledger,
-    protocol::{DataReport, Event, Header, Host, Reason, RunEnded, SCHEMA, summary::Measured},
+    protocol::{Alert, DataReport, Event, Header, Host, Level, Reason, RunEnded, SCHEMA, summary::Measured},
     run::{
         RunDir, atomic,
+        checkpoint::Good,
         dir::Meta,
         export,
         lock::RunLock,
@@ -37,17 +40,16 @@ use crate::{
     },
 };
 
-/// Trains the run of that directory to its end.
+/// Trains the run of that directory to its end; with `resume` it goes on where it stood, with these settings changed.
 ///
 /// # Errors
 /// The directory is not a run's, another worker holds it, or its record cannot be written. Whatever goes wrong with the
 /// training itself is in the record, and only the exit code tells of it.
-pub fn main(path: &Path) -> anyhow::Result<i32> {
+pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
     detach();
-    let started = Instant::now();
+    let begun = Instant::now();
     let run = RunDir::open(path)?;
     let lock = RunLock::acquire(&run)?;
-    let config = run.config()?;
     let meta = run.meta()?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -61,12 +63,36 @@ pub fn main(path: &Path) -> anyhow::Result<i32> {
     let status = Arc::new(Status::default());
     let requests = control::serve(listener, Arc::clone(&status))?;
 
+    let mut beginning = match resume {
+        Some(set) => Beginning::resumed(&run, set)?,
+        None => Beginning::new(&run, &meta)?,
+    };
+    let config = beginning.config.clone();
+    let from = beginning.from;
+    // Of a run that goes on, as long ago as it had run.
+    let before = Duration::try_from_secs_f64(from.progress.time).unwrap_or_default();
+    let started = begun.checked_sub(before).unwrap_or(begun);
     let gpu = Gpu::open(config.train.device);
     let prepared = Prepared::new(&config);
-    let header = header(&run, &meta, &config, &prepared, &gpu);
+    let header = header(&run, &meta, &beginning, &prepared, &gpu);
+    if resume.is_some() {
+        // The record stays as it is when it cannot go on.
+        if let Err(message) = &prepared {
+            anyhow::bail!("{message}");
+        }
+        beginning.same_data(&header.data)?;
+        beginning.settle(&run)?;
+    }
     let total = header.total_updates;
-    let log = EventLog::start(&run, &header).context("the record of the run cannot be written")?;
+    let log = match beginning.event(&header) {
+        Some((record, resumed)) => EventLog::resume(&run, record, resumed),
+        None => EventLog::start(&run, &header),
+    };
+    let log = log.context("the record of the run cannot be written")?;
     let events = log.sender().context("the writer has ended")?;
+    for message in std::mem::take(&mut beginning.warnings) {
+        let _ = events.send(alert(from.update, started, Level::Warning, message));
+    }
     let telemetry = Telemetry::start(gpu, Arc::clone(&status), started, events.clone())?;
 
     allocator::reset_peak();
@@ -84,8 +110,9 @@ pub fn main(path: &Path) -> anyhow::Result<i32> {
                 status,
                 stop,
                 started,
+                from,
             };
-            train(&around)
+            train(&around, beginning.good.as_ref())
         }
     };
     drop(telemetry);
@@ -131,10 +158,11 @@ impl Prepared {
 fn header(
     run: &RunDir,
     meta: &Meta,
-    config: &Config,
+    beginning: &Beginning,
     prepared: &Result<Prepared, String>,
     gpu: &Gpu,
 ) -> Header {
+    let config = &beginning.config;
     let device = devices::open(config.train.device);
     let (total_updates, data) = prepared.as_ref().map_or_else(
         |_| (config.train.max_updates.unwrap_or(0), DataReport::default()),
@@ -146,7 +174,7 @@ fn header(
         name: meta.name.clone(),
         started: meta.created.clone(),
         config: config.clone(),
-        explicit: meta.explicit.clone(),
+        explicit: beginning.explicit.clone(),
         device: device.as_ref().map_or(config.train.device, |device| device.name).to_string(),
         threads: device.map_or(0, |device| device.threads),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -156,7 +184,12 @@ fn header(
         data,
         ledger: ledger::ledger(config),
         notes: meta.notes.clone(),
+        forked_from: meta.forked_from.clone(),
     }
+}
+
+fn alert(update: u64, started: Instant, level: Level, message: String) -> Event {
+    Event::Alert(Alert { update, time: started.elapsed().as_secs_f64(), level, message })
 }
 
 /// Removes the control socket whichever way the process ends.
@@ -191,11 +224,17 @@ impl Over {
 }
 
 /// Trains, and turns a panic into an ending: a library that fails by panicking must not lose the record.
-fn train(around: &Surroundings) -> Over {
+fn train(around: &Surroundings, good: Option<&Good>) -> Over {
     let result = catch_unwind(AssertUnwindSafe(|| -> anyhow::Result<(Ending, Measured)> {
         let device = devices::open(around.config.train.device)?;
-        let mut training = trainer::build(&around.config, &device.device)?;
-        let windows = Windows::new(around.dataset.clone(), &around.config, Cursor::default())?;
+        let (mut training, converted) = match good {
+            Some(good) => restore::build(&around.config, &device.device, good)?,
+            None => (trainer::build(&around.config, &device.device)?, None),
+        };
+        if let Some(message) = converted {
+            let _ = around.events.send(alert(around.from.update, around.started, Level::Info, message));
+        }
+        let windows = Windows::new(around.dataset.clone(), &around.config, around.from.cursor)?;
         let windows = Prefetch::new(windows)?;
         let ending = engine::train(around, &mut *training, windows)?;
         Ok((ending, measured(&*training)))
@@ -226,7 +265,9 @@ fn finish(record: &Record, over: &Over, wall: Duration, baseline: u64) -> Finish
     let so_far = Finish::so_far(record);
     let (counts, measured) = match &over.done {
         Some((done, measured)) => {
-            let rate = (!done.busy.is_zero()).then(|| done.tokens as f64 / done.busy.as_secs_f64());
+            let forked = record.header.as_ref().and_then(|header| header.forked_from.as_ref());
+            let own = done.tokens.saturating_sub(forked.map_or(0, |from| from.tokens));
+            let rate = (!done.busy.is_zero()).then(|| own as f64 / done.busy.as_secs_f64());
             ((done.updates, done.tokens, rate), measured.clone())
         }
         None => ((so_far.updates, so_far.tokens, so_far.tokens_per_second), so_far.measured),

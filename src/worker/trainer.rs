@@ -45,6 +45,9 @@ pub trait Training {
     /// The optimizer with its state.
     fn optimizer(&self) -> &dyn ParameterUpdates;
 
+    /// The same, to put state back.
+    fn optimizer_mut(&mut self) -> &mut dyn ParameterUpdates;
+
     /// Bytes of the accumulated gradients now.
     fn gradient_bytes(&self) -> u64;
 
@@ -278,6 +281,10 @@ impl<M: TrainModel> Training for Trainer<M> {
 
     fn optimizer(&self) -> &dyn ParameterUpdates {
         &*self.optimizer
+    }
+
+    fn optimizer_mut(&mut self) -> &mut dyn ParameterUpdates {
+        &mut *self.optimizer
     }
 
     fn gradient_bytes(&self) -> u64 {

@@ -39,6 +39,7 @@ fn history() -> Vec<Event> {
         total_updates: UPDATES,
         data: DataReport::default(),
         notes: Vec::new(),
+        forked_from: None,
     };
     let mut events = vec![Event::Header(Box::new(header))];
     for update in 1..=UPDATES {

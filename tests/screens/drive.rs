@@ -84,6 +84,21 @@ fn a_person_drives_two_runs_and_compares_them() {
 }
 
 #[test]
+fn a_finished_run_is_resumed_into_its_screens() {
+    let sandbox = Sandbox::new();
+    sandbox.train("again", &["train.max_updates=30"]);
+    let more = ["resume", "latest", "--set", "train.max_updates=1000000"];
+    let mut terminal = Terminal::start(&sandbox, &more, &[], 30, 100);
+    terminal.wait_text("train.max_updates: 30 -> 1000000");
+    terminal.press("y\r");
+    terminal.wait("the next updates", |screen| update_of(screen).is_some_and(|update| update > 33));
+    terminal.press("\x03");
+    assert_eq!(terminal.end(), 130);
+    let runs = sandbox.wait_for_list("a stopped run", |runs| runs[0]["state"] == "stopped");
+    assert_eq!((runs.len(), runs[0]["total_updates"].as_u64()), (1, Some(1_000_000)));
+}
+
+#[test]
 fn the_run_goes_on_without_its_screens_and_attach_finds_it() {
     let sandbox = Sandbox::new();
     let mut first = Terminal::start(&sandbox, &["run", "--name", "long"], &[ENDLESS], 30, 100);

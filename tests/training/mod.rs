@@ -3,3 +3,4 @@
 mod accumulation;
 mod classification;
 mod properties;
+mod resume;

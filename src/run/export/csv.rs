@@ -42,8 +42,8 @@ pub fn render(run: &RunDir) -> Result<Vec<u8>, RunError> {
         Event::Validation(validation) => {
             rows.entry(validation.update).or_default().validation = Some((validation.time, validation.loss));
         }
-        Event::Resumed { from_update } => {
-            rows.split_off(&(from_update + 1));
+        Event::Resumed(resumed) => {
+            rows.split_off(&(resumed.from_update + 1));
         }
         _ => {}
     })?;
@@ -116,7 +116,7 @@ mod tests {
         for (update, loss) in [(1, 5.0), (2, 4.0), (3, 3.0)] {
             writer.append(&sample::update(update, loss)).unwrap();
         }
-        writer.append(&Event::Resumed { from_update: 1 }).unwrap();
+        writer.append(&Event::resumed(1)).unwrap();
         writer.append(&sample::update(2, 4.5)).unwrap();
         let losses: Vec<_> = rows(&run).iter().map(|row| row["train/loss"].clone()).collect();
         assert_eq!(losses, ["5.0", "4.5"]);

@@ -46,8 +46,11 @@ fn standing_line(standing: &Standing) -> String {
 }
 
 fn heading(summary: &Summary, how: &str) -> String {
+    let forked = summary.forked_from.as_ref().map_or_else(String::new, |from| {
+        format!(", forked from `{}` at update {}", plain(&from.run), count(from.update))
+    });
     format!(
-        "# {}\n\nRun `{}`, started {}: {how}.\n",
+        "# {}\n\nRun `{}`, started {}{forked}: {how}.\n",
         plain(&summary.name),
         plain(&summary.run),
         plain(&summary.started)
@@ -65,6 +68,9 @@ fn body(summary: &Summary) -> String {
     page += &data(summary);
     page += &happened(summary);
     let _ = write!(page, "\nShow this run again: `{}`\n", plain(&summary.show_command));
+    if let Some(command) = &summary.resume_command {
+        let _ = write!(page, "\nGo on with it: `{}`\n", plain(command));
+    }
     page
 }
 

@@ -6,11 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     config::{Arch, Config, validate},
-    run::{
-        Record, RunDir, RunError, atomic,
-        checkpoint::{Checkpoint, checkpoints},
-        tensors::TensorFile,
-    },
+    run::{Record, RunDir, RunError, atomic, checkpoint},
 };
 
 /// What an export wrote.
@@ -32,12 +28,10 @@ pub fn write(run: &RunDir, update: Option<u64>, target: &Path) -> Result<Written
     if target.symlink_metadata().is_ok() {
         return Err(RunError::Taken(target.to_owned()));
     }
-    let checkpoint = choose(run, update)?;
-    // Reads the headers, so that nothing damaged is handed on.
-    TensorFile::open(&checkpoint.model())?;
-    TensorFile::open(&checkpoint.optimizer())?;
+    // Read through, so that nothing damaged is handed on.
+    let (checkpoint, info) = checkpoint::chosen(run, update)?;
     let labels = Record::read(run)?.header.map(|header| header.data.labels).unwrap_or_default();
-    let mut config = serde_json::to_vec_pretty(&pretrained(&run.config()?, &labels)?)
+    let mut config = serde_json::to_vec_pretty(&pretrained(&info.config, &labels)?)
         .map_err(|error| RunError::Damaged { path: run.run_toml(), problem: error.to_string() })?;
     config.push(b'\n');
     let mut bytes = config.len() as u64;
@@ -49,20 +43,6 @@ pub fn write(run: &RunDir, update: Option<u64>, target: &Path) -> Result<Written
     };
     atomic::write_new_folder(target, fill).map_err(RunError::io("cannot write", target))?;
     Ok(Written { update: checkpoint.update, bytes })
-}
-
-fn choose(run: &RunDir, update: Option<u64>) -> Result<Checkpoint, RunError> {
-    let mut all = checkpoints(run)?;
-    let known: Vec<String> = all.iter().map(|checkpoint| checkpoint.update.to_string()).collect();
-    match (update, all.pop()) {
-        (_, None) => Err(RunError::NoCheckpoint { run: run.id().to_owned() }),
-        (None, Some(last)) => Ok(last),
-        (Some(update), Some(last)) => {
-            all.into_iter().chain([last]).find(|checkpoint| checkpoint.update == update).ok_or_else(|| {
-                RunError::NoSuchCheckpoint { run: run.id().to_owned(), update, known: known.join(", ") }
-            })
-        }
-    }
 }
 
 /// `config.json`, with the keys of Hugging Face's configuration of the architecture.
@@ -151,7 +131,7 @@ mod tests {
         assert_eq!(names, ["config.json", "model.safetensors", "optimizer.safetensors"]);
         let sizes = names.iter().map(|name| fs::metadata(target.join(name)).unwrap().len());
         assert_eq!(written.bytes, sizes.sum::<u64>());
-        let last = checkpoints(&run).unwrap().pop().unwrap();
+        let last = checkpoint::checkpoints(&run).unwrap().pop().unwrap();
         for (copy, original) in
             [("model.safetensors", last.model()), ("optimizer.safetensors", last.optimizer())]
         {

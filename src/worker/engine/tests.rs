@@ -81,6 +81,10 @@ impl Training for Scripted {
         &*self.optimizer
     }
 
+    fn optimizer_mut(&mut self) -> &mut dyn ParameterUpdates {
+        &mut *self.optimizer
+    }
+
     fn gradient_bytes(&self) -> u64 {
         0
     }
@@ -124,12 +128,24 @@ struct Ran {
 
 /// Runs windows that end at these places, with these outcomes.
 fn ran(settings: &[&str], places: &[(u64, u64)], outcomes: &[Outcome]) -> Ran {
-    ran_into(None, settings, places, outcomes)
+    ran_in(None, settings, places, outcomes, |_| {})
 }
 
 /// The same, with a failure of the device's library on the way.
 fn ran_into(failure: Option<Failure>, settings: &[&str], places: &[(u64, u64)], outcomes: &[Outcome]) -> Ran {
+    ran_in(failure, settings, places, outcomes, |_| {})
+}
+
+/// The same in a run that something has happened to.
+fn ran_in(
+    failure: Option<Failure>,
+    settings: &[&str],
+    places: &[(u64, u64)],
+    outcomes: &[Outcome],
+    before: impl FnOnce(&RunDir),
+) -> Ran {
     let (folder, run) = sample::run_with("scripted", settings);
+    before(&run);
     let config = Layers::new().with_assignments(settings).unwrap().resolve().unwrap().config;
     let (events, written) = sync_channel(1000);
     let mut training = Scripted {
@@ -148,6 +164,7 @@ fn ran_into(failure: Option<Failure>, settings: &[&str], places: &[(u64, u64)], 
         status: Arc::default(),
         stop: Arc::default(),
         started: Instant::now(),
+        from: Start::default(),
     };
     let windows = places.iter().map(|&(epoch, position)| Ok(window(epoch, position)));
     let ending = train(&around, &mut training, windows).unwrap();
@@ -232,6 +249,38 @@ fn an_epoch_ends_with_a_validation_and_no_update_has_two() {
     // Counted in updates, a run has no epochs.
     let settings = ["train.max_updates=6", "train.validate_every=0", "schedule.warmup_updates=0"];
     assert_eq!(ran(&settings, &places, &[GOOD; 6]).validations(), [6]);
+}
+
+#[test]
+fn a_checkpoint_that_cannot_be_written_is_told_and_training_goes_on() {
+    let settings = ["train.max_updates=4", "checkpoint.every_updates=1", "schedule.warmup_updates=0"];
+    let ran = ran_in(None, &settings, &straight(4), &[GOOD; 4], |run| {
+        std::fs::write(run.checkpoints(), "in the way").unwrap();
+    });
+    assert_eq!((ran.ending.reason, ran.ending.done.updates), (Reason::Finished, 4));
+    let lost: Vec<_> = ran.alerts().into_iter().filter(|alert| alert.contains("was not written")).collect();
+    assert_eq!(lost.len(), 4, "{lost:?}");
+    assert!(lost[3].contains("update 4"), "{lost:?}");
+    assert!(!ran.events.iter().any(|event| matches!(event, Event::Checkpoint(_))));
+}
+
+#[test]
+fn a_checkpoint_is_told_once_it_is_on_the_disk_and_holds_the_counters() {
+    let settings = [
+        "train.max_updates=4",
+        "checkpoint.every_updates=2",
+        "train.validate_every=2",
+        "schedule.warmup_updates=0",
+    ];
+    let ran = ran(&settings, &straight(5), &[GOOD, GOOD, BAD, GOOD, GOOD]);
+    let of =
+        |wanted: fn(&Event) -> Option<u64>| -> Vec<u64> { ran.events.iter().filter_map(wanted).collect() };
+    assert_eq!(of(|event| if let Event::Checkpoint(c) = event { Some(c.update) } else { None }), [2, 4]);
+    assert_eq!(of(|event| if let Event::Snapshot(s) = event { Some(s.update) } else { None }), [2, 4]);
+    let (_, info) = crate::run::checkpoint::chosen(&ran.run, Some(2)).unwrap();
+    assert_eq!((info.update, info.progress.val_loss), (2, Some(SCORED.loss)));
+    assert_eq!(info.cursor, serde_json::json!({"epoch": 0, "position": 2}));
+    assert_eq!(info.progress.skipped_in_a_row, 0);
 }
 
 #[test]

@@ -1,0 +1,103 @@
+//! Writes checkpoints beside training: one thread for each, one at a time.
+
+use std::{io, thread::JoinHandle};
+
+use super::{checkpoint::Snapshot, event_log::Events};
+use crate::{
+    config::CheckpointConfig,
+    protocol::{Alert, CheckpointWritten, Event, Level},
+    run::{RunDir, checkpoint as stored},
+};
+
+/// Is told what became of a checkpoint, on the thread that wrote it.
+pub type Told = Box<dyn FnOnce(Result<(), &io::Error>) + Send>;
+
+/// Has at most one checkpoint in flight.
+#[derive(Debug)]
+pub struct Keeper {
+    run: RunDir,
+    keep: CheckpointConfig,
+    events: Events,
+    in_flight: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Keeper {
+    /// Writes into that run and removes what its settings do not keep.
+    pub const fn new(run: RunDir, keep: CheckpointConfig, events: Events) -> Self {
+        Self { run, keep, events, in_flight: None }
+    }
+
+    /// Starts to write, once nothing else is in flight. `time` is that of the copy, in seconds of the run.
+    ///
+    /// # Errors
+    /// No thread can be started. What becomes of the writing is said in the record: the `checkpoint` event comes when
+    /// it is on the disk, an alert when it failed.
+    pub fn begin(&mut self, snapshot: Snapshot, time: f64, told: Option<Told>) -> io::Result<()> {
+        // Its failure has been told.
+        let _ = self.wait();
+        let (run, keep, events) = (self.run.clone(), self.keep.clone(), self.events.clone());
+        let write = move || {
+            let update = snapshot.update();
+            let written = snapshot.write(&run);
+            // The writer of events outlives this thread; should it have failed, the run reports it at its end.
+            match &written {
+                Ok(bytes) => drop(events.send(Event::Checkpoint(on_disk(&run, update, time, *bytes)))),
+                Err(error) => drop(events.send(alert(
+                    update,
+                    time,
+                    Level::Error,
+                    format!("the checkpoint of update {update} was not written: {error}"),
+                ))),
+            }
+            if let Some(told) = told {
+                told(written.as_ref().map(|_| ()));
+            }
+            if written.is_ok()
+                && let Err(error) = stored::prune(&run, keep.keep_last, keep.keep_best)
+            {
+                let message = format!("an old checkpoint could not be removed: {error}");
+                let _ = events.send(alert(update, time, Level::Warning, message));
+            }
+            written.map(|_| ())
+        };
+        self.in_flight = Some(std::thread::Builder::new().name("checkpoint".into()).spawn(write)?);
+        Ok(())
+    }
+
+    /// Waits until nothing is in flight.
+    ///
+    /// # Errors
+    /// What was in flight could not be written.
+    pub fn wait(&mut self) -> io::Result<()> {
+        match self.in_flight.take().map(JoinHandle::join) {
+            None => Ok(()),
+            Some(Ok(written)) => written,
+            Some(Err(_)) => Err(io::Error::other("the thread that writes checkpoints panicked")),
+        }
+    }
+
+    /// What became of the one in flight, if it is through.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub fn look(&mut self) -> io::Result<()> {
+        if self.in_flight.as_ref().is_some_and(JoinHandle::is_finished) { self.wait() } else { Ok(()) }
+    }
+}
+
+impl Drop for Keeper {
+    /// A run that ends in a hurry still finishes what it began to write.
+    fn drop(&mut self) {
+        let _ = self.wait();
+    }
+}
+
+fn on_disk(run: &RunDir, update: u64, time: f64, bytes: u64) -> CheckpointWritten {
+    let path = run.checkpoint(update);
+    let path = path.strip_prefix(run.path()).unwrap_or(&path).display().to_string();
+    CheckpointWritten { update, time, path, bytes }
+}
+
+fn alert(update: u64, time: f64, level: Level, message: String) -> Event {
+    Event::Alert(Alert { update, time, level, message })
+}

@@ -1,0 +1,226 @@
+//! What a process goes on with: nothing, the checkpoint a run was forked from, or the newest one of its own.
+
+use std::{collections::BTreeMap, fs, io};
+
+use anyhow::Context;
+
+use super::engine::Start;
+use crate::{
+    config::{Config, change},
+    data::Cursor,
+    protocol::{DataReport, Header, Resumed},
+    run::{
+        Meta, Record, RunDir, atomic,
+        checkpoint::{self, Good},
+    },
+};
+
+/// How a process begins.
+#[derive(Debug)]
+pub struct Beginning {
+    /// The configuration in force from now on.
+    pub config: Config,
+    /// Keys set by hand, with their values.
+    pub explicit: BTreeMap<String, String>,
+    /// The checkpoint to load.
+    pub good: Option<Good>,
+    pub from: Start,
+    /// What the record says so far; nothing when there is none.
+    pub record: Option<Record>,
+    changed: Vec<[String; 3]>,
+    /// What a person should know, once there is a record to say it in.
+    pub warnings: Vec<String>,
+}
+
+impl Beginning {
+    /// Of a run that has not been trained yet.
+    ///
+    /// # Errors
+    /// Its configuration or the checkpoint that it was forked from cannot be read.
+    pub fn new(run: &RunDir, meta: &Meta) -> anyhow::Result<Self> {
+        let config = run.config()?;
+        let good = if meta.forked_from.is_some() { checkpoint::newest_good(run)? } else { None };
+        Self::from(run, config, meta.explicit.clone(), good, None)
+    }
+
+    /// Of a run that goes on, with these settings changed.
+    ///
+    /// # Errors
+    /// A setting cannot be changed, no checkpoint can be used, or the record cannot be read.
+    pub fn resumed(run: &RunDir, set: &[String]) -> anyhow::Result<Self> {
+        let record = Record::read(run)?;
+        let record = Some(record).filter(|record| record.header.is_some());
+        let before = run.config()?;
+        let header = record.as_ref().and_then(|record| record.header.as_ref());
+        let now = before.changed(&run.explicit()?, set)?;
+        change::on_resume(&before, &now.config)?;
+        // Against the record rather than the file: a process that died between the two said nothing yet.
+        let changed = change::on_resume(header.map_or(&before, |header| &header.config), &now.config)?;
+        let good = checkpoint::newest_good(run)?;
+        let mut beginning = Self::from(run, now.config, now.explicit, good, record)?;
+        if !changed.is_empty() {
+            let list: Vec<String> =
+                changed.iter().map(|[key, was, is]| format!("{key} {was} -> {is}")).collect();
+            beginning.warnings.push(format!("the run goes on with other settings: {}", list.join(", ")));
+        }
+        Ok(Self { changed, ..beginning })
+    }
+
+    /// Settles in the run's folder that it goes on: with which settings, from which checkpoint, and without an end.
+    ///
+    /// # Errors
+    /// A file cannot be written or removed.
+    pub fn settle(&self, run: &RunDir) -> anyhow::Result<()> {
+        if self.config != run.config()? {
+            atomic::write_file(&run.resumed_toml(), self.config.to_toml()?.as_bytes())
+                .with_context(|| format!("cannot write {}", run.resumed_toml().display()))?;
+        }
+        for (checkpoint, _) in self.good.iter().flat_map(|good| &good.passed_over) {
+            checkpoint::set_aside(checkpoint)?;
+        }
+        for path in [run.summary_json(), run.summary_md()] {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(error).with_context(|| format!("cannot remove {}", path.display()));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn from(
+        run: &RunDir,
+        config: Config,
+        explicit: BTreeMap<String, String>,
+        good: Option<Good>,
+        record: Option<Record>,
+    ) -> anyhow::Result<Self> {
+        let (mut from, mut warnings) = (Start::default(), Vec::new());
+        if let Some(good) = &good {
+            let info = &good.info;
+            let cursor: Cursor = serde_json::from_value(info.cursor.clone()).with_context(|| {
+                format!("{}: `cursor` cannot be read", good.checkpoint.info_json().display())
+            })?;
+            from = Start { update: info.update, tokens: info.tokens, cursor, progress: info.progress };
+            warnings.extend(good.passed_over.iter().map(|(_, why)| {
+                format!("{why}; the run goes on from update {} instead, and that is set aside", info.update)
+            }));
+            let other: Vec<_> = info.config.differences(&config).into_iter().map(|(key, ..)| key).collect();
+            if let Some(key) = other.iter().find(|key| change::restarts_the_data(key)) {
+                from.cursor = Cursor::default();
+                warnings.push(format!("{key} is another than before: the data begins at its beginning"));
+            }
+            if other.iter().any(|key| change::sets_the_rate(key)) {
+                // The newer word counts.
+                from.progress.learning_rate = None;
+            }
+            if run.meta()?.forked_from.is_some_and(|from| from.update == info.update) {
+                // What went wrong with the other run, or was given to it by hand, is not this one's; nor is its speed.
+                let progress = &mut from.progress;
+                (progress.learning_rate, progress.skipped_in_a_row, progress.busy) = (None, 0, 0.0);
+            }
+        }
+        Ok(Self { config, explicit, good, from, record, changed: Vec::new(), warnings })
+    }
+
+    /// A run goes on with the data that it had.
+    ///
+    /// # Errors
+    /// The data has become another since: its size has changed.
+    pub fn same_data(&self, now: &DataReport) -> anyhow::Result<()> {
+        let header = self.record.as_ref().and_then(|record| record.header.as_ref());
+        let Some(before) = header.map(|header| &header.data) else { return Ok(()) };
+        let size = |data: &DataReport| (data.bytes, data.train_sequences, data.validation_sequences);
+        if before.source.is_empty() || now.source.is_empty() || size(before) == size(now) {
+            return Ok(());
+        }
+        anyhow::bail!(
+            "{} has changed since the run began, from {} to {} bytes: put it back as it was, or start a new run from the \
+             checkpoint with `tui-train fork`",
+            now.source,
+            before.bytes,
+            now.bytes
+        )
+    }
+
+    /// The event that tells of it, and the record so far, if the run goes on; `header` is the one in force from now on.
+    pub fn event(&mut self, header: &Header) -> Option<(Record, Resumed)> {
+        let record = self.record.take()?;
+        let progress = self.from.progress;
+        let same = record.header.as_deref() == Some(header);
+        let resumed = Resumed {
+            from_update: self.from.update,
+            time: progress.time,
+            changed: std::mem::take(&mut self.changed),
+            learning_rate: progress.learning_rate,
+            header: (!same).then(|| Box::new(header.clone())),
+        };
+        Some((record, resumed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        protocol::Event,
+        run::{EventWriter, sample},
+    };
+
+    fn written(name: &str) -> (tempfile::TempDir, RunDir) {
+        let (folder, run) = sample::run(name);
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        writer.append(&sample::update(7, 2.0)).unwrap();
+        (folder, run)
+    }
+
+    fn checkpoint(run: &RunDir, update: u64) {
+        sample::checkpoint(run, update);
+        let at = checkpoint::Checkpoint { update, path: run.checkpoint(update) };
+        let mut info = at.info().unwrap();
+        info.cursor = serde_json::json!({"epoch": 1, "position": update});
+        info.progress.learning_rate = Some(5e-4);
+        info.progress.time = 12.5;
+        fs::write(at.info_json(), serde_json::to_vec(&info).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_run_without_a_checkpoint_starts_over_and_one_with_it_goes_on() {
+        let (_folder, run) = written("resumed");
+        let mut over = Beginning::resumed(&run, &[]).unwrap();
+        assert_eq!(over.from, Start::default());
+        let (_, event) = over.event(&sample::header(&run)).unwrap();
+        assert_eq!(event, Resumed::default(), "nothing changed");
+        checkpoint(&run, 5);
+        let mut on = Beginning::resumed(&run, &[]).unwrap();
+        assert_eq!((on.from.update, on.from.tokens), (5, 2560));
+        assert_eq!(on.from.cursor, Cursor { epoch: 1, position: 5 });
+        let (_, event) = on.event(&sample::header(&run)).unwrap();
+        assert_eq!((event.from_update, event.time, event.learning_rate), (5, 12.5, Some(5e-4)));
+        assert!(!run.resumed_toml().exists());
+    }
+
+    #[test]
+    fn a_rate_given_when_resuming_ends_the_one_given_by_hand_and_is_recorded() {
+        let (_folder, run) = written("rate");
+        checkpoint(&run, 5);
+        let set = ["optimizer.lr=2e-3".to_owned()];
+        let mut on = Beginning::resumed(&run, &set).unwrap();
+        assert_eq!((on.from.progress.learning_rate, on.config.optimizer.lr()), (None, 2e-3));
+        on.settle(&run).unwrap();
+        assert_eq!(run.config().unwrap().optimizer.lr(), 2e-3, "in force for every later process");
+        let mut header = sample::header(&run);
+        header.config = on.config.clone();
+        let (mut record, event) = on.event(&header).unwrap();
+        assert_eq!(event.changed, [["optimizer.adamw.lr", "0.003", "0.002"].map(str::to_owned)]);
+        record.apply(&Event::Resumed(Box::new(event)));
+        assert_eq!(record.header.unwrap().config.optimizer.lr(), 2e-3, "readers know what holds now");
+        // Died before it told: the next one tells it.
+        let later = Beginning::resumed(&run, &[]).unwrap();
+        assert_eq!(later.changed.len(), 1);
+        assert_eq!(later.from.progress.learning_rate, None, "and the checkpoint is still of before");
+        let refused = Beginning::resumed(&run, &["train.accumulate=3".to_owned()]).unwrap_err();
+        assert!(refused.to_string().contains("fork"), "{refused:#}");
+    }
+}

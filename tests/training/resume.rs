@@ -1,0 +1,230 @@
+//! A run that is resumed is the run that was never stopped: bit for bit on flex, to 1e-6 elsewhere.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use serde_json::Value;
+use tui_train::run::RunDir;
+
+use crate::support::{Sandbox, device_name, events};
+
+/// Settings under which nothing is left out: shuffling, accumulation, and a schedule that moves.
+const WHOLE: [&str; 9] = [
+    "train.seq_len=16",
+    "train.micro_batch=2",
+    "train.accumulate=2",
+    "checkpoint.keep_last=9",
+    "train.validate_every=3",
+    "schedule.warmup_updates=2",
+    "checkpoint.every_updates=4",
+    "log.state_every=3",
+    "model.num_hidden_layers=1",
+];
+
+fn train(sandbox: &Sandbox, name: &str, settings: &[&str]) -> PathBuf {
+    let mut arguments = vec!["run", "--json", "--name", name];
+    settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    let output = sandbox.run(&arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    sandbox.runs().pop().unwrap()
+}
+
+/// Makes the run one that was killed after that update, with the checkpoint of update 4 as its newest.
+fn killed(run: &Path, after: u64) {
+    let text = std::fs::read_to_string(run.join("events.jsonl")).unwrap();
+    let mut kept = String::new();
+    for line in text.lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        if event["type"] == "update" && event["update"].as_u64() > Some(after) {
+            break;
+        }
+        kept += line;
+        kept.push('\n');
+    }
+    // In the middle of a line.
+    std::fs::write(run.join("events.jsonl"), kept + "{\"type\":\"upda").unwrap();
+    for newer in checkpoints(run).into_iter().filter(|path| !path.ends_with("00000004")) {
+        std::fs::remove_dir_all(newer).unwrap();
+    }
+}
+
+/// Oldest first.
+fn checkpoints(run: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(run.join("checkpoints")).unwrap();
+    let mut all: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    all.sort();
+    all
+}
+
+/// Losses, norms and rates of every update that counts, and every validation loss, as they are written.
+fn trace(run: &Path) -> Vec<Value> {
+    let mut trace: Vec<Value> = Vec::new();
+    let written = std::fs::read_to_string(run.join("events.jsonl")).unwrap();
+    for event in written.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        match event["type"].as_str().unwrap() {
+            "resumed" => trace.retain(|row| row[0].as_u64() <= event["from_update"].as_u64()),
+            "update" => trace.push(serde_json::json!([
+                event["update"],
+                event["train/loss"],
+                event["train/grad_norm"],
+                event["train/learning_rate"],
+                event["tokens"],
+            ])),
+            "validation" => trace.push(serde_json::json!([event["update"], event["val/loss"]])),
+            _ => {}
+        }
+    }
+    trace
+}
+
+fn last(run: &Path, file: &str) -> Vec<u8> {
+    std::fs::read(checkpoints(run).pop().unwrap().join(file)).unwrap()
+}
+
+/// Whether numbers are the same: to the bit on flex.
+fn same(ours: &Value, theirs: &Value) -> bool {
+    match (ours, theirs) {
+        (Value::Array(ours), Value::Array(theirs)) => {
+            ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(ours, theirs)| same(ours, theirs))
+        }
+        (Value::Number(a), Value::Number(b)) if device_name() != "flex" => {
+            let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
+            (a - b).abs() <= 1e-6 * b.abs().max(1.0)
+        }
+        _ => ours == theirs,
+    }
+}
+
+fn is_exact(settings: &[&str]) {
+    is_exact_over(&[&["train.max_updates=8"], settings].concat(), 8);
+}
+
+fn is_exact_over(settings: &[&str], updates: u64) {
+    let sandbox = Sandbox::new();
+    let settings: Vec<&str> = WHOLE.iter().chain(settings).copied().collect();
+    let run = train(&sandbox, "exact", &settings);
+    let (straight, weights, state) =
+        (trace(&run), last(&run, "model.safetensors"), last(&run, "optimizer.safetensors"));
+    let made = straight.iter().filter(|row| row.as_array().unwrap().len() == 5).count();
+    assert_eq!(made as u64, updates);
+    killed(&run, 6);
+    let output = sandbox.run(&["resume", "latest", "--json"]);
+    assert!(output.status.success(), "{settings:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let told = events(&output.stdout);
+    assert_eq!((&told[0]["type"], &told[0]["from_update"]), (&"resumed".into(), &4.into()));
+    let resumed = trace(&run);
+    assert!(
+        same(&resumed.clone().into(), &straight.clone().into()),
+        "{settings:?}: {resumed:?} {straight:?}"
+    );
+    if device_name() == "flex" {
+        assert!(last(&run, "model.safetensors") == weights, "{settings:?}: other weights");
+        assert!(last(&run, "optimizer.safetensors") == state, "{settings:?}: other state");
+    }
+    let ended = told.last().unwrap();
+    assert_eq!((&ended["reason"], &ended["summary"]["updates"]), (&"finished".into(), &updates.into()));
+    let shown = sandbox.json(&["show", "latest", "--json"]);
+    assert_eq!((&shown["updates"], &shown["state"]), (&updates.into(), &"done".into()));
+    assert!(RunDir::open(&run).unwrap().summary_json().exists());
+}
+
+#[test]
+fn adamw_goes_on_as_if_it_had_never_stopped() {
+    is_exact(&["optimizer.name=adamw", "optimizer.adamw.amsgrad=true"]);
+}
+
+#[test]
+fn adafactor_goes_on_as_if_it_had_never_stopped() {
+    is_exact(&["optimizer.name=adafactor", "optimizer.adafactor.beta1=0.9"]);
+}
+
+#[test]
+fn adamw8bit_goes_on_as_if_it_had_never_stopped() {
+    is_exact(&["optimizer.name=adamw8bit", "optimizer.min_8bit_size=1024"]);
+}
+
+#[test]
+fn sgd_goes_on_as_if_it_had_never_stopped() {
+    is_exact(&["optimizer.name=sgd", "optimizer.sgd.momentum=0.9"]);
+}
+
+#[test]
+fn lion_goes_on_as_if_it_had_never_stopped() {
+    is_exact(&["optimizer.name=lion"]);
+}
+
+#[test]
+fn muon_goes_on_as_if_it_had_never_stopped() {
+    is_exact(&["optimizer.name=muon"]);
+}
+
+#[test]
+fn dropout_goes_on_with_the_masks_it_would_have_had() {
+    is_exact(&["model.preset=distilbert-nano", "data.source=sentence-pairs", "train.seq_len=32"]);
+}
+
+#[test]
+fn epochs_go_on_in_the_middle_of_one() {
+    let sandbox = Sandbox::new();
+    // 4,000 bytes are some sixty sequences; the last window of an epoch is short.
+    let path = sandbox.file("text.txt", "Once upon a time there was a fox who liked maps. ".repeat(82));
+    let data = [format!("data.path={path}"), "train.seq_len=64".to_owned(), "train.epochs=1".to_owned()];
+    is_exact_over(&data.each_ref().map(String::as_str), 15);
+}
+
+/// Follows the command until so many updates have been printed, kills the worker, and returns whether it was in time.
+fn kill_after(sandbox: &Sandbox, arguments: &[&str], updates: usize) -> bool {
+    let mut printer =
+        sandbox.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(printer.stdout.take().unwrap()).lines();
+    let mut seen = 0;
+    while seen < updates {
+        let Some(line) = lines.next() else { break };
+        seen += usize::from(line.unwrap().starts_with("{\"type\":\"update\""));
+    }
+    let worker = std::fs::read_to_string(sandbox.runs()[0].join("lock")).unwrap();
+    let killed = Command::new("kill").args(["-9", worker.trim()]).output().unwrap().status.success();
+    lines.for_each(drop);
+    let ended = printer.wait().unwrap().success();
+    killed && !ended
+}
+
+#[test]
+fn a_run_that_is_killed_again_and_again_is_the_run_that_never_was() {
+    let settings = [
+        "train.seq_len=16",
+        "train.micro_batch=2",
+        "train.max_updates=400",
+        "train.validate_every=100",
+        "checkpoint.every_updates=7",
+        "log.state_every=0",
+        "model.num_hidden_layers=1",
+    ];
+    // The same numbers over hundreds of updates are a promise of flex alone.
+    if device_name() != "flex" {
+        return;
+    }
+    let undisturbed = Sandbox::new();
+    let straight = train(&undisturbed, "straight", &settings);
+    let sandbox = Sandbox::new();
+    let mut arguments = vec!["run", "--json", "--name", "killed"];
+    settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    let mut kills = 0;
+    for updates in [3, 20, 1, 33, 14, 8] {
+        kills += usize::from(kill_after(&sandbox, &arguments, updates));
+        arguments = vec!["resume", "latest", "--json"];
+    }
+    assert!(kills > 3, "{kills} of 6 kills were in time");
+    let output = sandbox.run(&arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let run = sandbox.runs().pop().unwrap();
+    assert!(trace(&run) == trace(&straight), "another trace");
+    let of = |run: &Path| std::fs::read(run.join("checkpoints/00000400/model.safetensors")).unwrap();
+    assert!(of(&run) == of(&straight), "other weights");
+    let half_written = std::fs::read_dir(run.join("checkpoints")).unwrap();
+    let names: Vec<_> = half_written.map(|entry| entry.unwrap().file_name()).collect();
+    assert!(names.iter().all(|name| !name.to_string_lossy().starts_with('.')), "swept: {names:?}");
+}
