@@ -25,7 +25,7 @@ pub struct Args {
     /// Id, unique prefix, name, path, or `latest`
     #[arg(value_name = "RUN")]
     run: String,
-    /// json and md: the summary; csv: one row an update; safetensors: a folder with the weights, a config.json and the
+    /// json and md: the summary; csv: one row an update; commands: settings and commands for `run --commands`; safetensors: a folder with the weights, a config.json and the
     /// optimizer's state
     #[arg(long, value_enum)]
     format: Kind,
@@ -42,6 +42,7 @@ enum Kind {
     Json,
     Md,
     Csv,
+    Commands,
     Safetensors,
 }
 
@@ -55,6 +56,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
         Kind::Json => Format::Json,
         Kind::Md => Format::Markdown,
         Kind::Csv => Format::Csv,
+        Kind::Commands => Format::Commands,
         Kind::Safetensors => return folder(&run, args.at, args.output),
     };
     if args.at.is_some() {

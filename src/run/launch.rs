@@ -11,9 +11,11 @@ use anyhow::Context;
 use globset::GlobBuilder;
 
 use super::{
-    Home, RunDir, last,
+    Home, RunDir, death, last,
     libtorch::{self, Chosen},
-    lock, weights,
+    lock, own, reaper,
+    script::{self, Given},
+    weights,
 };
 use crate::{
     config::{Resolved, Task, Tokenizer, validate},
@@ -34,6 +36,19 @@ const LOG_LINES: usize = 3;
 /// The weights to start from are not the model's, the folder cannot be written, the process cannot be started, or it
 /// ends before it holds the lock.
 pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<RunDir> {
+    start_with(home, resolved, name, &[])
+}
+
+/// The same for a run that is given these commands.
+///
+/// # Errors
+/// The same.
+pub fn start_with(
+    home: &Home,
+    resolved: &Resolved,
+    name: &str,
+    commands: &[Given],
+) -> anyhow::Result<RunDir> {
     validate::trainable(&resolved.config)?;
     let mut resolved = with_whole_paths(resolved)?;
     // Whatever is wrong with the weights is told before there is a run to show it in.
@@ -45,6 +60,9 @@ pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<Run
     let Chosen { program, device } = libtorch::choose(resolved.config.train.device)?;
     resolved.config.train.device = device;
     let run = RunDir::create(home, name, &resolved)?;
+    if !commands.is_empty() {
+        script::write(&run, commands)?;
+    }
     let mut child = spawn(&run, &program)?;
     let until = Instant::now() + START;
     while !lock::is_live(&run) {
@@ -53,6 +71,7 @@ pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<Run
             if status.success() || run.events().exists() {
                 return Ok(run);
             }
+            death::died(&run, child.id(), status);
             let log = last::log_tail(&run.worker_log(), LOG_LINES).join("; ");
             let said = if log.is_empty() { "its log is empty".to_owned() } else { log };
             anyhow::bail!("the worker of run {} ended at once ({status}): {said}", run.id());
@@ -66,7 +85,7 @@ pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<Run
         }
         std::thread::sleep(POLL);
     }
-    reap(child);
+    reaper::look_after(child, &run);
     Ok(run)
 }
 
@@ -122,10 +141,7 @@ fn with_whole_paths(resolved: &Resolved) -> anyhow::Result<Resolved> {
 
 fn spawn(run: &RunDir, program: &Path) -> anyhow::Result<Child> {
     let path = run.worker_log();
-    let log = File::options()
-        .create(true)
-        .append(true)
-        .open(&path)
+    let log = own::open(&path, File::options().create(true).append(true))
         .with_context(|| format!("cannot write {}", path.display()))?;
     // The worker opens a session of its own, so that no terminal's signals reach it.
     Command::new(program)
@@ -136,13 +152,6 @@ fn spawn(run: &RunDir, program: &Path) -> anyhow::Result<Child> {
         .stderr(log)
         .spawn()
         .with_context(|| format!("cannot start {}", program.display()))
-}
-
-/// Waits for the worker in the background, so that no zombie stays when it ends before this process.
-fn reap(mut child: Child) {
-    let thread = std::thread::Builder::new().name("reaper".into());
-    // Without a thread the zombie lasts as long as this process: no harm.
-    let _ = thread.spawn(move || child.wait());
 }
 
 #[cfg(test)]

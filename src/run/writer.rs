@@ -3,9 +3,10 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Read, Seek, SeekFrom, Write},
+    os::unix::fs::MetadataExt,
 };
 
-use super::RunDir;
+use super::{RunDir, own};
 use crate::protocol::{Event, Header};
 
 /// Appends events. There is one for a run: that of the worker that holds its lock.
@@ -54,7 +55,7 @@ impl EventWriter {
     }
 
     fn open(run: &RunDir) -> io::Result<Self> {
-        let mut file = OpenOptions::new().create(true).read(true).append(true).open(run.events())?;
+        let mut file = own::open(&run.events(), OpenOptions::new().create(true).read(true).append(true))?;
         let length = file.metadata()?.len();
         let mut torn = false;
         if length > 0 {
@@ -83,7 +84,7 @@ impl EventWriter {
     ///
     /// # Errors
     /// The line cannot be written, for example because the disk is full. It is then taken back, so that
-    /// appending may be tried again.
+    /// appending may be tried again; `NotFound` says that the record was deleted, and that it would be in vain.
     pub fn append(&mut self, event: &Event) -> io::Result<()> {
         self.line.clear();
         if self.torn {
@@ -91,7 +92,14 @@ impl EventWriter {
         }
         serde_json::to_writer(&mut self.line, event)?;
         self.line.push(b'\n');
-        let before = self.file.metadata()?.len();
+        let meta = self.file.metadata()?;
+        if meta.nlink() == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                "the run's folder was deleted while it trained",
+            ));
+        }
+        let before = meta.len();
         match self.file.write_all(&self.line) {
             Ok(()) => {
                 self.torn = false;

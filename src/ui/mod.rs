@@ -118,7 +118,9 @@ fn header(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     if state.frozen.is_some() {
         add("frozen ".to_owned(), Role::Warning, false);
     }
-    if state.options.readonly || matches!(state.link.control, Control::ReadOnly(_)) {
+    if let Some(replay) = state.replay {
+        add(format!("{} ", replay.label()), Role::Warning, false);
+    } else if state.options.readonly || matches!(state.link.control, Control::ReadOnly(_)) {
         add("read-only ".to_owned(), Role::Warning, false);
     }
     add(format!("{}  ", format::elide(&run.name, room.saturating_sub(16).clamp(8, 40))), Role::Strong, false);

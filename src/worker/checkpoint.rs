@@ -29,7 +29,11 @@ pub struct Position<'a> {
 /// Nothing is left behind under the final name when a write fails.
 pub fn write(run: &RunDir, training: &dyn Training, position: Position<'_>) -> io::Result<u64> {
     let folder = run.checkpoint(position.update);
-    std::fs::create_dir_all(run.checkpoints())?;
+    // Not its parents: a folder that was deleted under the run does not come back.
+    match std::fs::create_dir(run.checkpoints()) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
     let mut steps = BTreeMap::new();
     let mut state = Vec::new();
     for name in training.optimizer().names() {

@@ -2,6 +2,7 @@
 //! micro-batches.
 
 use std::{
+    collections::VecDeque,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -21,7 +22,7 @@ use crate::{
     config::{Config, Task, schedule},
     data::{Cursor, DataError, Dataset, Window as Batches},
     protocol::{Alert, CheckpointWritten, Command, Event, Level, Reason, Update, Validation, Window},
-    run::{RunDir, checkpoint as stored},
+    run::{RunDir, checkpoint as stored, script::Given},
 };
 
 /// Held-out sequences in one validation of a language model: enough for a steady figure, few enough to cost little.
@@ -38,6 +39,8 @@ pub struct Surroundings {
     pub total_updates: u64,
     pub events: Events,
     pub requests: Receiver<Incoming>,
+    /// Commands that are given at fixed updates, in their order.
+    pub script: Vec<Given>,
     pub status: Arc<Status>,
     /// Set by a signal: finish the update, checkpoint, end.
     pub stop: Arc<AtomicBool>,
@@ -73,6 +76,8 @@ pub(super) struct Engine<'a> {
     skipped_in_a_row: u64,
     pub(super) lr_override: Option<f64>,
     pub(super) waiting: Vec<Waiting>,
+    /// Commands of the script that are still to be given.
+    pub(super) script: VecDeque<Given>,
     since_event: Since,
     last_window_event: Instant,
     last_validation: u64,
@@ -105,6 +110,7 @@ pub fn train(
         skipped_in_a_row: 0,
         lr_override: None,
         waiting: Vec::new(),
+        script: around.script.iter().cloned().collect(),
         since_event: Since { tokens: 0, busy: Duration::ZERO },
         last_window_event: now,
         last_validation: 0,
@@ -269,6 +275,14 @@ impl Engine<'_> {
 
     /// The last validation and the last checkpoint, then the answers to whoever stopped the run.
     fn finish(&mut self) {
+        if let Some(Given { at_update, command }) = self.script.front() {
+            let left = self.script.len();
+            let message = format!(
+                "the run ended before {left} of its commands: {} at update {at_update}",
+                command.name()
+            );
+            self.alert(Level::Warning, message);
+        }
         self.validate();
         if let Err(error) = self.checkpoint() {
             self.alert(Level::Error, format!("the last checkpoint could not be written: {error}"));

@@ -9,6 +9,7 @@ mod commands;
 pub mod control;
 pub mod engine;
 pub mod event_log;
+pub mod leave;
 pub mod metrics;
 pub mod nvml;
 pub mod process;

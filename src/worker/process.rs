@@ -4,17 +4,21 @@ use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 
 use anyhow::Context;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use super::{
     control::{self, Status},
     engine::{self, Done, Ending, Surroundings},
     event_log::EventLog,
+    leave,
     nvml::Gpu,
     telemetry::{self, Telemetry},
     trainer::{self, Training},
@@ -26,15 +30,19 @@ use crate::{
     ledger,
     protocol::{DataReport, Event, Header, Reason, RunEnded, SCHEMA, summary::Measured},
     run::{
-        RunDir, atomic,
+        RunDir, atomic, death,
         dir::Meta,
         export,
         lock::RunLock,
+        own,
         record::{Peaks, Record},
-        socket,
+        script, socket,
         summary::{self, Finish},
     },
 };
+
+/// Exit code after a signal that asked the run to end.
+const INTERRUPTED: i32 = 130;
 
 /// Trains the run of that directory to its end.
 ///
@@ -45,16 +53,22 @@ pub fn main(path: &Path) -> anyhow::Result<i32> {
     detach();
     let started = Instant::now();
     let run = RunDir::open(path)?;
+    own::refuse_links(&run)?;
     let lock = RunLock::acquire(&run)?;
+    death::born(&run);
     let config = run.config()?;
     let meta = run.meta()?;
-    let stop = Arc::new(AtomicBool::new(false));
+    let script = script::read(&run)?;
+    let (stop, interrupted) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     for signal in [SIGINT, SIGTERM] {
         // The second signal ends the process at once.
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
+        signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
     }
     // Bound before anything slow, so that whoever started the run can always reach it.
+    // Beyond a limit of the size of files writing fails, instead of ending the process.
+    signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     let listener = socket::bind(&run).context("the control socket cannot be made")?;
     let _socket = Socket(&run);
     let status = Arc::new(Status::default());
@@ -64,7 +78,8 @@ pub fn main(path: &Path) -> anyhow::Result<i32> {
     let prepared = Prepared::new(&config);
     let header = header(&run, &meta, &config, &prepared, &gpu);
     let total = header.total_updates;
-    let log = EventLog::start(&run, &header).context("the record of the run cannot be written")?;
+    let log = EventLog::start(&run, &header, Arc::clone(&stop))
+        .context("the record of the run cannot be written")?;
     let events = log.sender().context("the writer has ended")?;
     let telemetry = Telemetry::start(gpu, Arc::clone(&status), started, events.clone())?;
 
@@ -80,6 +95,7 @@ pub fn main(path: &Path) -> anyhow::Result<i32> {
                 total_updates: total,
                 events: events.clone(),
                 requests,
+                script,
                 status,
                 stop,
                 started,
@@ -93,14 +109,16 @@ pub fn main(path: &Path) -> anyhow::Result<i32> {
     let finish = finish(&record, &ending, started.elapsed(), baseline);
     let summary = summary::build(&record, finish).context("the record has no header")?;
     let json = serde_json::to_vec_pretty(&summary)?;
-    atomic::write_file(&run.summary_json(), &json)?;
-    atomic::write_file(&run.summary_md(), export::markdown::summary(&summary).as_bytes())?;
+    let summed_up = atomic::write_file(&run.summary_json(), &json)
+        .and_then(|()| atomic::write_file(&run.summary_md(), export::markdown::summary(&summary).as_bytes()));
     let reason = ending.reason;
     writer.append(&Event::RunEnded(Box::new(RunEnded { reason, message: ending.message, summary })))?;
     writer.sync()?;
+    leave::soon();
     written.context("a part of the run's record could not be written")?;
+    summed_up.context("the summary could not be written")?;
     drop(lock);
-    Ok(reason.exit_code())
+    Ok(if reason == Reason::Stopped && interrupted.load(Relaxed) { INTERRUPTED } else { reason.exit_code() })
 }
 
 /// A run outlives the terminal and the program that started it.

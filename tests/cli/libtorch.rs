@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use crate::support::Sandbox;
 
 /// A program that does this.
-fn script(sandbox: &Sandbox, name: &str, body: &str) -> String {
+pub(super) fn script(sandbox: &Sandbox, name: &str, body: &str) -> String {
     let path = sandbox.file(name, format!("#!/bin/sh\n{body}\n"));
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     path
@@ -30,7 +30,8 @@ fn refused(sandbox: &Sandbox, program: Option<&str>, device: &str, words: &[&str
     assert!(sandbox.runs().is_empty(), "a run that cannot start leaves no folder");
 }
 
-fn answer(schema: u32, cuda_build: bool, cuda_devices: usize) -> String {
+/// Answers as a program with this to say about itself.
+pub(super) fn answer(schema: u32, cuda_build: bool, cuda_devices: usize) -> String {
     format!(
         r#"echo '{{"schema":{schema},"version":"9.9.9","libtorch":"2.9.0","folder":"/lib","cuda_build":{cuda_build},"cuda_devices":{cuda_devices}}}'"#
     )

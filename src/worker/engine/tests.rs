@@ -112,6 +112,7 @@ fn ran(settings: &[&str], places: &[(u64, u64)], outcomes: &[Outcome]) -> Ran {
         config,
         events,
         requests: channel().1,
+        script: Vec::new(),
         status: Arc::default(),
         stop: Arc::default(),
         started: Instant::now(),
