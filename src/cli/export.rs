@@ -63,10 +63,10 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
         return usage("--at names a checkpoint, and only --format safetensors exports one: remove it");
     }
     let bytes = render(&run, format)?;
-    let Some(path) = args.output else { return output::bytes(&bytes) };
-    if path == Path::new("-") {
-        return output::bytes(&bytes);
-    }
+    let Some(path) = args.output.filter(|path| path != Path::new("-")) else {
+        let text = String::from_utf8_lossy(&bytes);
+        return if format == Format::Json { output::json_text(&text) } else { output::text(&text) };
+    };
     write(&path, &bytes)?;
     output::message(&format!("wrote {} ({})", path.display(), text::bytes(bytes.len() as u64)));
     Ok(0)

@@ -156,7 +156,7 @@ impl Printer {
     /// False when nobody reads any more.
     fn print(&mut self, run: &RunDir, event: &Event) -> anyhow::Result<bool> {
         if self.json {
-            return output::line(&serde_json::to_string(event)?);
+            return output::json_line(event);
         }
         match event {
             Event::Header(header) => {

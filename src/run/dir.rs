@@ -278,6 +278,8 @@ mod tests {
         let meta = run.meta().unwrap();
         assert_eq!((meta.name.as_str(), meta.created.as_str()), ("first try", "2026-11-29T18:15:00Z"));
         assert_eq!(meta.explicit["train.accumulate"], "4");
+        let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(run.path()).unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o700, "nobody else looks in");
         let names: Vec<_> = fs::read_dir(home.runs()).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(names.len(), 1, "{names:?}");
     }

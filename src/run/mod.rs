@@ -29,6 +29,8 @@ pub mod death;
 pub mod dir;
 pub mod error;
 pub mod export;
+#[cfg(test)]
+pub(crate) mod fault;
 pub mod find;
 pub mod home;
 pub mod last;

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     app::{Effect, Msg, State, action::Action},
-    run::{Home, RunDir, launch},
+    run::{Home, RunDir, launch, text::plain_lines},
     ui::{self, Hit, keymap, theme::Theme},
 };
 
@@ -327,6 +327,6 @@ impl Session {
         };
         text.push_str(&format!("  its folder:  {}\n", run.path().display()));
         // The terminal may be gone.
-        let _ = io::stderr().write_all(text.as_bytes());
+        let _ = io::stderr().write_all(plain_lines(&text).as_bytes());
     }
 }

@@ -128,6 +128,7 @@ impl Engine<'_> {
     ) -> Result<(Reason, Option<String>), DataError> {
         for window in windows {
             let window = window?;
+            window.check(self.around.config.model.vocab_size)?;
             if !self.window(&window) {
                 return Ok((Reason::Stopped, None));
             }

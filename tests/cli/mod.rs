@@ -6,6 +6,7 @@ mod check;
 mod classification_data;
 mod commands;
 mod headless;
+mod hostile;
 mod inspect;
 mod libtorch;
 mod lifecycle;

@@ -25,7 +25,10 @@ fn stand_in(sandbox: &Sandbox, worker: &str) -> String {
 
 fn run_with(sandbox: &Sandbox, program: &str, updates: &str) -> Command {
     let mut command = sandbox.command(&["run", "--json", "--device", "libtorch-cpu", "--set", updates]);
-    SMALL.iter().for_each(|setting| _ = command.args(["--set", setting]));
+    SMALL
+        .iter()
+        .chain(&["schedule.warmup_updates=0"])
+        .for_each(|setting| _ = command.args(["--set", setting]));
     command.env("TUI_TRAIN_LIBTORCH", program);
     command
 }
