@@ -48,6 +48,7 @@ impl Batch {
             batch.lengths.push(length);
             batch.target_count += length as u64;
         }
+        debug_assert!(batch.check(tokens.vocabulary() as usize).is_ok(), "a stream holds what it says");
         batch
     }
 

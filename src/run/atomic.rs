@@ -118,7 +118,6 @@ use super::fault::step;
 
 /// Where tests let a step fail.
 #[cfg(not(test))]
-#[allow(clippy::unnecessary_wraps)]
 const fn step() -> io::Result<()> {
     Ok(())
 }

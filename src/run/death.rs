@@ -107,10 +107,10 @@ pub fn cause(run: &RunDir) -> Option<String> {
     if !run.path().exists() {
         return Some("the run's folder was deleted while it trained".to_owned());
     }
-    told(note(&run.worker_json()).as_ref(), note(&run.death_json()).as_ref(), &Kernel::now())
+    told(note(&run.worker_json()).as_ref(), note(&run.death_json()).as_ref(), Kernel::now)
 }
 
-fn told(birth: Option<&Birth>, death: Option<&Death>, now: &Kernel) -> Option<String> {
+fn told(birth: Option<&Birth>, death: Option<&Death>, now: impl FnOnce() -> Kernel) -> Option<String> {
     // A note about another process than the last worker says nothing.
     let death = death.filter(|death| birth.is_none_or(|birth| birth.pid == death.pid));
     if let Some(death) = death {
@@ -127,7 +127,7 @@ fn told(birth: Option<&Birth>, death: Option<&Death>, now: &Kernel) -> Option<St
         let oom = oom.and_then(|birth| death.kernel.killed_since(&birth.kernel));
         return Some(oom.map_or_else(|| how.clone(), |oom| format!("{how}; {oom}")));
     }
-    let birth = birth?;
+    let (birth, now) = (birth?, now());
     if birth.kernel.boot.is_some() && birth.kernel.boot != now.boot {
         return Some(
             "the machine has been started anew since, or the folder comes from another machine".to_owned(),
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn what_the_starter_saw_is_told_and_want_of_memory_only_with_evidence() {
         let birth = Birth { pid: 7, kernel: kernel("a", 3, Some(0)) };
-        let told = |death: &Death| super::told(Some(&birth), Some(death), &Kernel::default());
+        let told = |death: &Death| super::told(Some(&birth), Some(death), Kernel::default);
         let killed = told(&death(None, Some(9), kernel("a", 3, Some(0)))).unwrap();
         assert_eq!(killed, "it was killed by SIGKILL (signal 9)");
         let oom = told(&death(None, Some(9), kernel("a", 4, Some(1)))).unwrap();
@@ -164,17 +164,17 @@ mod tests {
         assert!(told(&death(Some(130), None, Kernel::default())).unwrap().contains("twice"));
         assert!(told(&death(Some(1), None, Kernel::default())).unwrap().contains("exit code 1"));
         let other = Death { pid: 8, ..death(None, Some(9), Kernel::default()) };
-        assert_eq!(super::told(Some(&birth), Some(&other), &kernel("a", 3, Some(0))), None);
+        assert_eq!(super::told(Some(&birth), Some(&other), || kernel("a", 3, Some(0))), None);
     }
 
     #[test]
     fn without_a_starter_the_kernel_may_still_know() {
         let birth = Birth { pid: 7, kernel: kernel("a", 3, None) };
-        let told = |now: &Kernel| super::told(Some(&birth), None, now);
+        let told = |now: &Kernel| super::told(Some(&birth), None, || now.clone());
         assert_eq!(told(&kernel("a", 3, None)), None);
         assert!(told(&kernel("b", 0, None)).unwrap().contains("started anew"));
         assert!(told(&kernel("a", 4, None)).unwrap().contains("perhaps"));
-        assert_eq!(super::told(None, None, &kernel("a", 9, None)), None);
+        assert_eq!(super::told(None, None, || kernel("a", 9, None)), None);
     }
 
     #[test]

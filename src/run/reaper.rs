@@ -82,7 +82,7 @@ fn watch(mut child: Child, run: &RunDir) -> Exit {
             Ok(None) => {}
             Err(_) => break,
         }
-        if ended.is_none() && look % SELDOM == 0 && length() > before && has_ended(run) {
+        if ended.is_none() && look.is_multiple_of(SELDOM) && length() > before && has_ended(run) {
             ended = Some(Instant::now());
         }
         if ended.is_some_and(|ended| ended.elapsed() > PATIENCE) {

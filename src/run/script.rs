@@ -30,7 +30,7 @@ struct Row {
 /// A file of commands: they stand behind the configuration, which is the rest.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Rows {
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     command: Vec<Row>,
 }
 

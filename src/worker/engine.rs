@@ -116,6 +116,9 @@ pub fn train(
         last_validation: 0,
         last_checkpoint: None,
     };
+    // Commands of updates that an earlier worker made were given by it.
+    let made = engine.done.updates;
+    engine.script.retain(|given| given.at_update >= made);
     let (reason, message) = engine.run(windows)?;
     engine.finish();
     Ok(Ending { reason, message, done: engine.done })

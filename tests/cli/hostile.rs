@@ -21,10 +21,11 @@ fn poison(value: &mut Value, key: &str) {
             text.push_str(EVIL);
         }
         Value::Array(values) => values.iter_mut().for_each(|value| poison(value, key)),
-        Value::Object(map) => map.iter_mut().filter(|(key, _)| *key != "config").for_each(|(key, value)| {
-            let key = key.clone();
-            poison(value, &key);
-        }),
+        // Settings are read as settings, and refused when they are none.
+        Value::Object(map) => map
+            .iter_mut()
+            .filter(|(key, _)| !matches!(&***key, "config" | "explicit"))
+            .for_each(|(key, value)| poison(value, key)),
         _ => {}
     }
 }
@@ -56,7 +57,7 @@ fn stranger(sandbox: &Sandbox, ended: bool) -> PathBuf {
         std::fs::write(run.join(file), value.to_string()).unwrap();
     }
     std::fs::write(run.join("worker.log"), format!("last words {EVIL}")).unwrap();
-    let evil = run.with_file_name(format!("20260101T000000Z-{name}{}", EVIL.replace('/', "")));
+    let evil = run.with_file_name(format!("20260101T000000Z-{name}{}x", EVIL.replace('/', "")));
     std::fs::rename(&run, &evil).unwrap();
     evil
 }
@@ -71,6 +72,7 @@ fn nothing_a_stranger_wrote_reaches_the_terminal_as_a_command() {
     for ended in [true, false] {
         let sandbox = Sandbox::new();
         let run = stranger(&sandbox, ended);
+        sandbox.train("other", &["train.max_updates=12", "schedule.warmup_updates=0"]);
         let path = run.to_str().unwrap();
         let mut commands: Vec<Vec<&str>> = vec![
             vec!["list"],
@@ -80,8 +82,8 @@ fn nothing_a_stranger_wrote_reaches_the_terminal_as_a_command() {
             vec!["inspect", path],
             vec!["inspect", path, "--json"],
             vec!["inspect", path, "--tensor", "nothing*"],
-            vec!["compare", path, path],
-            vec!["compare", path, path, "--json"],
+            vec!["compare", path, "other"],
+            vec!["compare", path, "other", "--json"],
             vec!["stop", path],
             vec!["show", "no-such-run"],
             vec!["attach", path, "--once", "--size", "200x60", "--screen", "setup"],

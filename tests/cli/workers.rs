@@ -115,7 +115,9 @@ fn a_second_signal_ends_the_worker_at_once_and_leaves_whole_files() {
     assert!(["crashed", "stopped"].contains(&listed["runs"][0]["state"].as_str().unwrap()), "{listed}");
     assert!(sandbox.run(&["show", "bare"]).status.success());
     assert!(!tui_train::run::is_live(&run), "nothing blocks the next worker");
-    tui_train::run::RunLock::acquire(&run).unwrap();
+    drop(tui_train::run::RunLock::acquire(&run).unwrap());
+    // It holds the number of this process now, which is no worker to be killed at the end.
+    std::fs::remove_file(run.lock()).unwrap();
 }
 
 #[test]

@@ -58,6 +58,8 @@ fn a_finished_run_is_played_paused_and_takes_no_commands() {
     slow.press("?");
     slow.wait_text("help: a replay");
     slow.press("\x1b");
+    // Together they would be Alt+q.
+    slow.wait("the help to close", |screen| !screen.contains("help: a replay"));
     slow.press("q");
     assert_eq!(slow.end(), 0, "a replay is left without a question");
 

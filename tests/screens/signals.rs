@@ -121,6 +121,7 @@ fn any_number_may_look_and_their_commands_are_refused() {
         viewer.press("?");
         viewer.wait_text("commands to the run are refused");
         viewer.press("\x1b");
+        viewer.wait("the help to close", |screen| !screen.contains("are refused"));
     }
     let record = std::fs::read_to_string(sandbox.runs()[0].join("events.jsonl")).unwrap();
     assert!(!record.contains("\"type\":\"command\""), "no command reached the run");
