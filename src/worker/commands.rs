@@ -66,8 +66,9 @@ impl Engine<'_> {
     /// Gives the commands whose update has come. The next one waits until a step is done.
     fn follow_script(&mut self) {
         while !matches!(self.mode, Mode::OneUpdate | Mode::OneMicroBatch) {
-            let due = self.script.pop_front_if(|given| given.at_update <= self.done.updates);
-            let Some(Given { command, .. }) = due else { return };
+            let due = self.script.front().filter(|given| given.at_update <= self.done.updates);
+            let Some(Given { command, .. }) = due.cloned() else { return };
+            self.script.pop_front();
             self.take(Incoming { request: Request { id: 0, command }, back: Back::nobody() });
         }
     }
