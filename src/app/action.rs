@@ -34,6 +34,8 @@ pub enum Action {
     Quit,
     /// Ctrl+C, or a signal that asks the program to end.
     Interrupt,
+    /// Ctrl+Z: give the terminal back and stop this program, not the run.
+    Suspend,
     Back,
     FocusNext,
     FocusPrevious,
@@ -150,6 +152,7 @@ pub const ACTIONS: &[About] = &[
     about(Action::Detach, "detach", "leave; the run goes on"),
     about(Action::StopAndLeave, "stop-and-quit", "stop and save the run, then leave"),
     about(Action::Quit, "quit", "leave; asks when a run is live"),
+    about(Action::Suspend, "suspend", "stop this program, not the run; `fg` goes on"),
     about(Action::Interrupt, "interrupt", "stop the run, leave when it ended; twice: now"),
 ];
 

@@ -108,6 +108,7 @@ impl State {
 
     pub(super) fn watch(&mut self, run: RunRef) {
         self.watching = Some(run);
+        self.replay = None;
         self.run = RunView::default();
         let started = std::mem::take(&mut self.starting);
         self.leaving = self.leaving.filter(|_| started);
@@ -250,7 +251,9 @@ impl State {
             };
             return self.command(command);
         }
-        if self.is_live() {
+        // While a recording is played its own statistics are shown, not those of its end.
+        let playing = self.replay.is_some() && self.status().is_some_and(Status::is_live);
+        if self.is_live() || playing {
             return Vec::new();
         }
         // A run that is not live does not change: what was read of it stays.

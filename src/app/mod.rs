@@ -13,6 +13,7 @@ mod messages;
 pub mod palette;
 #[cfg(test)]
 pub(crate) mod recorded;
+mod replay;
 pub mod run;
 pub mod runs;
 pub mod series;
@@ -29,6 +30,7 @@ use focus::{Context, Focus, Overlay, Panel};
 use form::Form;
 use input::Input;
 use link::{Control, Link};
+pub use replay::Replay;
 use run::{RunView, Status};
 use runs::{Comparison, Curves, RunRow, Runs};
 use series::XAxis;
@@ -70,6 +72,10 @@ pub enum Msg {
     /// Another run is being watched from here on.
     Watching {
         run: RunRef,
+    },
+    /// The run is not watched but played from its record: seconds of it in one second.
+    Replaying {
+        speed: f64,
     },
     Events(Vec<Event>),
     /// A run was started; its directory. The shell watches it.
@@ -157,6 +163,12 @@ pub enum Effect {
     },
     /// Nobody waits for the running check any more.
     StopCheck,
+    /// Stop the clock of the replay, or let it go on.
+    PauseReplay {
+        paused: bool,
+    },
+    /// Stop this program until the shell lets it go on.
+    Suspend,
     /// Leave with that exit code.
     Quit {
         code: i32,
@@ -201,6 +213,8 @@ pub struct State {
     /// What is shown while the display is frozen.
     pub frozen: Option<Box<RunView>>,
     pub link: Link,
+    /// The recording that is played; nothing while a run is watched.
+    pub replay: Option<Replay>,
     pub tensors: Tensors,
     pub form: Form,
     pub runs: Runs,
@@ -238,6 +252,7 @@ impl State {
             run: RunView::default(),
             frozen: None,
             link: Link::default(),
+            replay: None,
             tensors: Tensors::default(),
             form: Form::new(base)?,
             runs: Runs::default(),
@@ -267,7 +282,7 @@ impl State {
 
     /// Whether a worker trains the watched run.
     pub fn is_live(&self) -> bool {
-        self.status().is_some_and(Status::is_live)
+        self.replay.is_none() && self.status().is_some_and(Status::is_live)
     }
 
     /// Whether this UI may drive the watched run.
@@ -324,6 +339,7 @@ impl State {
             Msg::Click { panel, row } => self.click(panel, row),
             Msg::Tab(screen) => return self.act(Action::Show(screen)),
             Msg::Watching { run } => self.watch(run),
+            Msg::Replaying { speed } => self.replay = Some(Replay { speed, paused: false }),
             Msg::Events(events) => return self.events(&events),
             Msg::Started { .. } => {}
             Msg::Crash(lines) => self.run.crashed(lines),

@@ -10,7 +10,7 @@ const MORE: &[(&str, &str, &str)] = &[
     ("set", "KEY=VALUE", "set a field of the draft"),
     ("name", "NAME", "name of the next run"),
     ("watch", "RUN", "watch another run: id, start of it, or name"),
-    ("export", "FORMAT", "write the run as json, md or csv"),
+    ("export", "FORMAT", "write the run as json, md, csv or commands"),
 ];
 
 /// What a line in the palette asks for.

@@ -8,12 +8,13 @@ use super::{
     input::TextLine,
     link::Control,
     palette::Palette,
+    replay::REFUSED,
     tensors::Opened,
 };
 use crate::protocol::Command;
 
 /// Lines of the help.
-pub(crate) const HELP_LINES: usize = 83;
+pub(crate) const HELP_LINES: usize = 84;
 
 impl State {
     /// Does one action.
@@ -30,6 +31,7 @@ impl State {
             Action::Quit if self.may_drive() || self.starting => self.overlay = Overlay::Quit,
             Action::Quit | Action::Detach => return vec![Effect::Quit { code: 0 }],
             Action::Interrupt => return self.interrupt(),
+            Action::Suspend => return vec![Effect::Suspend],
             Action::StopAndLeave => {
                 self.overlay = Overlay::None;
                 if !self.may_drive() && !self.starting {
@@ -51,6 +53,7 @@ impl State {
             Action::Right => self.sideways(true),
             Action::Open => return self.open(),
             Action::Zoom => self.focus.zoomed = !self.focus.zoomed,
+            Action::PauseResume if self.replay.is_some() => return self.pause_replay(),
             Action::PauseResume if self.run.paused => return self.command(Command::Resume),
             Action::PauseResume => return self.command(Command::Pause),
             Action::StepUpdate | Action::StepMicroBatch if self.is_live() && !self.run.paused => {
@@ -151,6 +154,7 @@ impl State {
     pub(super) fn command(&mut self, command: Command) -> Vec<Effect> {
         let why = match (&self.link.control, self.status()) {
             _ if command.only_looks() => None,
+            _ if self.replay.is_some() => Some(REFUSED.to_owned()),
             (_, None) => Some("no run is open: set one up on screen 3 and press Enter".to_owned()),
             (_, Some(status)) if !status.is_live() => {
                 Some(format!("the run is no longer live ({}): nothing to command", status.as_str()))
@@ -173,6 +177,12 @@ impl State {
         }
         let id = self.link.ask(&command);
         vec![Effect::Send { id, command }]
+    }
+
+    fn pause_replay(&mut self) -> Vec<Effect> {
+        let Some(replay) = &mut self.replay else { return Vec::new() };
+        replay.paused = !replay.paused;
+        vec![Effect::PauseReplay { paused: replay.paused }]
     }
 
     fn page(&self) -> isize {

@@ -9,7 +9,7 @@ use super::output;
 use crate::{
     app::action::Screen,
     config::Layers,
-    run::{Home, RunDir},
+    run::{Home, RunDir, is_live},
     shell::{self, Launch, Start, picture},
 };
 
@@ -22,6 +22,9 @@ pub struct Args {
     /// Look, do not touch
     #[arg(long)]
     readonly: bool,
+    /// Play the record of a run that has ended: seconds of it in one second, such as 1 or 10, or max
+    #[arg(long, value_name = "SPEED", value_parser = speed, conflicts_with_all = ["once", "svg"])]
+    replay: Option<f64>,
     /// Print one frame as text and leave
     #[arg(long)]
     once: bool,
@@ -65,6 +68,16 @@ impl From<Frame> for Screen {
 /// Largest picture, in columns or rows.
 const LARGEST: u16 = 500;
 
+fn speed(text: &str) -> Result<f64, String> {
+    if text == "max" {
+        return Ok(f64::INFINITY);
+    }
+    let number = text.strip_suffix('x').unwrap_or(text).parse().ok();
+    number
+        .filter(|speed: &f64| speed.is_finite() && *speed > 0.0)
+        .ok_or_else(|| format!("`{text}` is no speed: write how many times faster, such as 1 or 10, or max"))
+}
+
 fn size(text: &str) -> Result<(u16, u16), String> {
     let wrong = || format!("`{text}` is no size: write columns and rows up to {LARGEST}, such as 120x36");
     let (width, height) = text.split_once('x').ok_or_else(wrong)?;
@@ -79,9 +92,16 @@ fn size(text: &str) -> Result<(u16, u16), String> {
 pub fn run(args: Args) -> anyhow::Result<i32> {
     let home = Home::from_env()?;
     let run = RunDir::resolve(&home, &args.run)?;
+    if args.replay.is_some() && is_live(&run) {
+        anyhow::bail!(
+            "run {0} is live: `tui-train attach {0}` shows it; it can be replayed when it has ended",
+            run.id()
+        );
+    }
     let layers = layers_of(&run)?;
     let mut launch = Launch::new(home, Start::Watch(run), layers);
     launch.readonly = args.readonly;
+    launch.replay = args.replay;
     launch.ascii = args.ascii;
     launch.mouse = !args.no_mouse;
     let screen = Some(args.screen.into());
@@ -141,6 +161,14 @@ fn terminal() -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_speed_is_a_number_above_0_or_max() {
+        assert_eq!((speed("10"), speed("0.5x"), speed("max")), (Ok(10.0), Ok(0.5), Ok(f64::INFINITY)));
+        for wrong in ["", "0", "-1", "nan", "inf", "fast", "x"] {
+            assert!(speed(wrong).unwrap_err().contains("max"), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_size_is_columns_and_rows() {

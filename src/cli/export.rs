@@ -25,7 +25,7 @@ pub struct Args {
     /// Id, unique prefix, name, path, or `latest`
     #[arg(value_name = "RUN")]
     run: String,
-    /// json and md: the summary; csv: one row an update; safetensors: a folder with the weights, a config.json and the
+    /// json and md: the summary; csv: one row an update; commands: settings and commands for `run --commands`; safetensors: a folder with the weights, a config.json and the
     /// optimizer's state
     #[arg(long, value_enum)]
     format: Kind,
@@ -42,6 +42,7 @@ enum Kind {
     Json,
     Md,
     Csv,
+    Commands,
     Safetensors,
 }
 
@@ -55,16 +56,17 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
         Kind::Json => Format::Json,
         Kind::Md => Format::Markdown,
         Kind::Csv => Format::Csv,
+        Kind::Commands => Format::Commands,
         Kind::Safetensors => return folder(&run, args.at, args.output),
     };
     if args.at.is_some() {
         return usage("--at names a checkpoint, and only --format safetensors exports one: remove it");
     }
     let bytes = render(&run, format)?;
-    let Some(path) = args.output else { return output::bytes(&bytes) };
-    if path == Path::new("-") {
-        return output::bytes(&bytes);
-    }
+    let Some(path) = args.output.filter(|path| path != Path::new("-")) else {
+        let text = String::from_utf8_lossy(&bytes);
+        return if format == Format::Json { output::json_text(&text) } else { output::text(&text) };
+    };
     write(&path, &bytes)?;
     output::message(&format!("wrote {} ({})", path.display(), text::bytes(bytes.len() as u64)));
     Ok(0)

@@ -1,9 +1,13 @@
 //! Standard output and standard error. A reader that has gone ends a command quietly and with success, as when its
 //! output is piped into `head`.
+//!
+//! What is printed may have come from a stranger's run: here is the one place where it is made harmless to a terminal.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
+
+use crate::run::text::{plain_json, plain_lines};
 
 /// Writes to standard output; false when nobody reads any more.
 fn write(bytes: &[u8]) -> anyhow::Result<bool> {
@@ -28,7 +32,15 @@ fn written(outcome: io::Result<()>) -> anyhow::Result<bool> {
 /// # Errors
 /// Standard output cannot be written for another reason, such as a full disk.
 pub fn line(text: &str) -> anyhow::Result<bool> {
-    write(format!("{text}\n").as_bytes())
+    write(format!("{}\n", plain_lines(text)).as_bytes())
+}
+
+/// One JSON value on one line; false when nobody reads any more.
+///
+/// # Errors
+/// Standard output cannot be written for another reason, such as a full disk.
+pub fn json_line(value: &impl Serialize) -> anyhow::Result<bool> {
+    write(format!("{}\n", plain_json(&serde_json::to_string(value)?)).as_bytes())
 }
 
 /// Text as it is, as the whole output of a command: the exit code is 0.
@@ -36,15 +48,7 @@ pub fn line(text: &str) -> anyhow::Result<bool> {
 /// # Errors
 /// Standard output cannot be written for another reason than a reader that has gone.
 pub fn text(text: &str) -> anyhow::Result<i32> {
-    bytes(text.as_bytes())
-}
-
-/// The same for what may not be text.
-///
-/// # Errors
-/// Standard output cannot be written for another reason than a reader that has gone.
-pub fn bytes(bytes: &[u8]) -> anyhow::Result<i32> {
-    write(bytes).map(|_| 0)
+    write(plain_lines(text).as_bytes()).map(|_| 0)
 }
 
 /// One JSON document, as the whole output of a command: the exit code is 0.
@@ -52,12 +56,20 @@ pub fn bytes(bytes: &[u8]) -> anyhow::Result<i32> {
 /// # Errors
 /// Standard output cannot be written for another reason than a reader that has gone.
 pub fn json(value: &impl Serialize) -> anyhow::Result<i32> {
-    text(&(serde_json::to_string_pretty(value)? + "\n"))
+    json_text(&(serde_json::to_string_pretty(value)? + "\n"))
+}
+
+/// The same for JSON that is text already.
+///
+/// # Errors
+/// Standard output cannot be written for another reason than a reader that has gone.
+pub fn json_text(json: &str) -> anyhow::Result<i32> {
+    write(plain_json(json).as_bytes()).map(|_| 0)
 }
 
 /// A message on standard error. Whether somebody reads it changes nothing.
 pub fn message(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", plain_lines(text));
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::{
     io::IsTerminal,
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::SeqCst},
@@ -13,10 +14,18 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::{INTERRUPTED, attach, output, settings::Settings};
 use crate::{
-    config::{Task, validate},
+    config::{Layers, Task, layers, validate},
     data::{Dataset, total_updates},
     protocol::{Command, Event, Reason, Resumed, Update, Validation},
-    run::{Client, Home, RunDir, export, last, launch, list::Lister, lock, tail::Tail, text},
+    run::{
+        Client, Home, RunDir, export, launch,
+        list::Lister,
+        lock,
+        reaper::{self, Exit},
+        script, standing,
+        tail::Tail,
+        text,
+    },
 };
 
 /// What to train, and how to watch it.
@@ -27,6 +36,10 @@ pub struct Args {
     /// Name of the run
     #[arg(long)]
     name: Option<String>,
+    /// Give the commands of this file, as `export --format commands` writes it, at their updates; the configuration in
+    /// it is taken, too, and CONFIG.toml and --set go before it
+    #[arg(long, value_name = "FILE")]
+    commands: Option<PathBuf>,
     /// Print lines instead of opening the screens
     #[arg(long)]
     headless: bool,
@@ -39,13 +52,23 @@ pub struct Args {
 const POLL: Duration = Duration::from_millis(50);
 /// Least time between two printed lines.
 const LINE: Duration = Duration::from_secs(1);
+/// How long it may take to learn how a worker ended.
+const GONE: Duration = Duration::from_secs(2);
 
 /// Starts the run in its own process and follows it.
 ///
 /// # Errors
 /// The configuration, its data or the state folder cannot be used.
 pub fn run(args: Args) -> anyhow::Result<i32> {
-    let resolved = args.settings.resolve()?;
+    let (base, commands) = match &args.commands {
+        None => (Layers::new(), Vec::new()),
+        Some(path) => {
+            let origin = path.display().to_string();
+            let (config, commands) = script::split(&layers::read(path)?, &origin)?;
+            (Layers::new().with_toml(&config, &origin)?, commands)
+        }
+    };
+    let resolved = args.settings.layers_over(base)?.resolve()?;
     // Whatever is wrong with the data is told before there is a run to show it in.
     let dataset = Dataset::open(&resolved.config)?;
     validate::warmup(&resolved.config, total_updates(&resolved.config, &dataset))?;
@@ -54,7 +77,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     let name = args.name.clone().unwrap_or_else(|| resolved.config.run_name());
     let headless = args.headless || args.json || !std::io::stdout().is_terminal();
     let presses = headless.then(interrupts).transpose()?;
-    let run = launch::start(&home, &resolved, &name)?;
+    let run = launch::start_with(&home, &resolved, &name, &commands)?;
     match presses {
         None => attach::open(run),
         Some(presses) => follow(&run, 0, args.json, &presses),
@@ -91,14 +114,15 @@ pub(super) fn follow(run: &RunDir, from: u64, json: bool, presses: &AtomicUsize)
                     output::message(&format!("go on with it: {command}"));
                 }
                 let stopped_by_us = told.is_some() && ended.reason == Reason::Stopped;
+                settle(run);
                 return Ok(if stopped_by_us { INTERRUPTED } else { ended.reason.exit_code() });
             }
         }
         if !live {
-            let last =
-                last::log_tail(&run.worker_log(), 1).pop().unwrap_or_else(|| "its log is empty".to_owned());
+            reaper::wait(run, GONE);
+            let why = standing::crash_line(run).unwrap_or_else(|| "it said nothing".to_owned());
             anyhow::bail!(
-                "the worker of run {} died: {last} (see {}); go on with it: tui-train resume {}",
+                "the worker of run {} died: {why} (see {}); go on with it: tui-train resume {}",
                 run.id(),
                 run.worker_log().display(),
                 run.id()
@@ -124,6 +148,17 @@ pub(super) fn follow(run: &RunDir, from: u64, json: bool, presses: &AtomicUsize)
     }
 }
 
+/// Waits until the worker of a run that has ended has left, too.
+fn settle(run: &RunDir) {
+    if reaper::wait(run, reaper::PATIENCE + GONE) == Some(Exit::Killed) {
+        output::message(&format!(
+            "the worker of run {} did not leave within {} s after the run had ended: it was killed",
+            run.id(),
+            reaper::PATIENCE.as_secs()
+        ));
+    }
+}
+
 struct Printer {
     json: bool,
     last_line: Option<Instant>,
@@ -134,7 +169,7 @@ impl Printer {
     /// False when nobody reads any more.
     fn print(&mut self, run: &RunDir, event: &Event) -> anyhow::Result<bool> {
         if self.json {
-            return output::line(&serde_json::to_string(event)?);
+            return output::json_line(event);
         }
         match event {
             Event::Header(header) => {

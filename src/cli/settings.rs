@@ -48,14 +48,22 @@ impl Settings {
     /// # Errors
     /// A key that is unknown or holds a value of the wrong type.
     pub fn layers(&self) -> Result<Layers, ConfigError> {
+        self.layers_over(Layers::new())
+    }
+
+    /// The same on top of others.
+    ///
+    /// # Errors
+    /// A key that is unknown or holds a value of the wrong type.
+    pub fn layers_over(&self, base: Layers) -> Result<Layers, ConfigError> {
         let layers = match &self.file {
             // What comes through a pipe can be read once, and another program may have to read it, too.
             Some(path) if is_pipe(path) => {
                 let text = layers::read(path)?;
-                Layers::new().with_toml(PIPED.get_or_init(|| text), &path.display().to_string())?
+                base.with_toml(PIPED.get_or_init(|| text), &path.display().to_string())?
             }
-            Some(path) => Layers::new().with_file(path)?,
-            None => Layers::new(),
+            Some(path) => base.with_file(path)?,
+            None => base,
         };
         let device = self.device.as_ref().map(|device| format!("train.device={device}"));
         layers.with_environment(environment())?.with_assignments(self.set.iter().chain(device.as_ref()))

@@ -1,6 +1,9 @@
 //! One micro-batch on the host.
 
-use super::tokens::{SEPARATOR, Tokens};
+use super::{
+    DataError,
+    tokens::{SEPARATOR, Tokens},
+};
 
 /// The target of a padded place: it has no loss. PyTorch's `ignore_index`.
 pub const IGNORE: i32 = -100;
@@ -45,10 +48,21 @@ impl Batch {
             batch.lengths.push(length);
             batch.target_count += length as u64;
         }
-        let vocabulary = 0..i32::try_from(tokens.vocabulary()).unwrap_or(i32::MAX);
-        debug_assert!(batch.inputs.iter().all(|id| vocabulary.contains(id)));
-        debug_assert!(batch.targets.iter().all(|id| *id == IGNORE || vocabulary.contains(id)));
+        debug_assert!(batch.check(tokens.vocabulary() as usize).is_ok(), "a stream holds what it says");
         batch
+    }
+
+    /// Refuses ids that an embedding of so many rows does not have, before a device sees them: there they would end the
+    /// process, or read what is none of theirs.
+    ///
+    /// # Errors
+    /// One of the inputs is beyond the vocabulary; the sentence names it.
+    pub fn check(&self, vocabulary: usize) -> Result<(), DataError> {
+        let known = 0..i32::try_from(vocabulary).unwrap_or(i32::MAX);
+        match self.inputs.iter().find(|id| !known.contains(id)) {
+            None => Ok(()),
+            Some(&id) => Err(DataError::TokenId { id, vocabulary }),
+        }
     }
 
     /// Real input tokens.
@@ -86,6 +100,16 @@ mod tests {
         assert_eq!(batch.row(1), (&[100, 101, 102][..], &[101, 102, 103][..]));
         assert!(batch.row(2).0.is_empty());
         assert!(!batch.has_padding());
+    }
+
+    #[test]
+    fn an_id_beyond_the_vocabulary_is_told_before_a_device_sees_it() {
+        let batch = Batch::cut(&Tokens::from_bytes(b"abcdefg".to_vec()), 3, 0..2);
+        batch.check(103).unwrap();
+        let told = batch.check(102).unwrap_err().to_string();
+        assert!(told.contains("token id 102") && told.contains("model.vocab_size = 102"), "{told}");
+        let negative = Batch { inputs: vec![-1], ..batch };
+        assert!(negative.check(256).unwrap_err().to_string().contains("token id -1"));
     }
 
     #[test]

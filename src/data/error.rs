@@ -94,6 +94,10 @@ pub enum DataError {
         "the run stopped at sequence {position} of an epoch, but the training text now has {sequences} sequences: put the text back as it was, or start a new run"
     )]
     Cursor { position: u64, sequences: u64 },
+    #[error(
+        "the text holds the token id {id}, and model.vocab_size = {vocabulary} ends before it: set model.vocab_size to what the tokenizer has, or choose another tokenizer"
+    )]
+    TokenId { id: i32, vocabulary: usize },
     #[error("the built-in stories are damaged ({0}): give a text of your own with data.path")]
     Stories(String),
     #[error("preparing the batches failed: {0}")]

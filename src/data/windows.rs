@@ -55,6 +55,14 @@ impl Window {
         self.micro_batches.iter().enumerate().map(move |(at, batch)| (batch, pass(at)))
     }
 
+    /// Refuses ids that an embedding of so many rows does not have.
+    ///
+    /// # Errors
+    /// One of the micro-batches holds one.
+    pub fn check(&self, vocabulary: usize) -> Result<(), DataError> {
+        self.micro_batches.iter().try_for_each(|batch| batch.check(vocabulary))
+    }
+
     /// Real input tokens, over all micro-batches.
     pub fn tokens(&self) -> u64 {
         self.micro_batches.iter().map(Batch::tokens).sum()

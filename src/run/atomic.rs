@@ -13,11 +13,13 @@ use std::{
 /// Any step fails; what stood there before still stands.
 pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = beside(path)?;
-    let written = File::create_new(&temporary).and_then(|mut file| {
+    let written = step().and_then(|()| File::create_new(&temporary)).and_then(|mut file| {
+        step()?;
         file.write_all(bytes)?;
+        step()?;
         file.sync_all()
     });
-    let done = written.and_then(|()| fs::rename(&temporary, path));
+    let done = written.and_then(|()| rename(&temporary, path));
     if done.is_err() {
         // The error that matters is the one above.
         let _ = fs::remove_file(&temporary);
@@ -36,6 +38,7 @@ pub fn write_folder<E: From<io::Error>>(
     fill: impl FnOnce(&Path) -> Result<(), E>,
 ) -> Result<(), E> {
     let temporary = beside(path)?;
+    step()?;
     fs::create_dir_all(&temporary)?;
     let filled = fill(&temporary).and_then(|()| Ok(sync_tree(&temporary)?));
     let done = filled.and_then(|()| Ok(replace(&temporary, path)?));
@@ -52,12 +55,13 @@ pub fn write_folder<E: From<io::Error>>(
 /// Any step fails, or `fill` does, or something stands at `path`, which then stays as it is.
 pub fn write_new_folder(path: &Path, fill: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let temporary = beside(path)?;
+    step()?;
     fs::create_dir(&temporary)?;
     let filled = fill(&temporary).and_then(|()| sync_tree(&temporary));
     // A rename would replace an empty folder, and fails on one that is not.
     let done = filled.and_then(|()| match path.symlink_metadata() {
         Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
-        Err(_) => fs::rename(&temporary, path),
+        Err(_) => rename(&temporary, path),
     });
     if done.is_err() {
         let _ = fs::remove_dir_all(&temporary);
@@ -71,18 +75,51 @@ pub fn is_temporary(name: &str) -> bool {
     name.starts_with('.') && name.contains(".tmp-")
 }
 
-/// A folder with content cannot be renamed over: the old one steps aside first.
+/// A folder with content cannot be renamed over: the two change places, or, on a file system that cannot do that, the
+/// old one steps aside first.
 fn replace(temporary: &Path, path: &Path) -> io::Result<()> {
-    if !path.exists() {
-        return fs::rename(temporary, path);
+    if path.symlink_metadata().is_err() {
+        return rename(temporary, path);
+    }
+    step()?;
+    if exchange(temporary, path).is_ok() {
+        // What stays of the old one has a temporary name, and is swept with what dead workers left.
+        let _ = step().and_then(|()| fs::remove_dir_all(temporary));
+        return Ok(());
     }
     let aside = beside(path)?;
-    fs::rename(path, &aside)?;
-    if let Err(error) = fs::rename(temporary, path) {
+    rename(path, &aside)?;
+    if let Err(error) = rename(temporary, path) {
         let _ = fs::rename(&aside, path);
         return Err(error);
     }
     fs::remove_dir_all(&aside)
+}
+
+/// Both names stand at every moment.
+#[cfg(target_os = "linux")]
+fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn exchange(_: &Path, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    step()?;
+    fs::rename(from, to)
+}
+
+#[cfg(test)]
+use super::fault::step;
+
+/// Where tests let a step fail.
+#[cfg(not(test))]
+const fn step() -> io::Result<()> {
+    Ok(())
 }
 
 /// An unused name in the same folder, so that a rename never crosses file systems.
@@ -103,13 +140,16 @@ fn sync_tree(folder: &Path) -> io::Result<()> {
         if entry.file_type()?.is_dir() {
             sync_tree(&entry.path())?;
         } else {
+            step()?;
             File::open(entry.path())?.sync_all()?;
         }
     }
+    step()?;
     File::open(folder)?.sync_all()
 }
 
 fn sync_parent(path: &Path) -> io::Result<()> {
+    step()?;
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
         _ => File::open(".")?.sync_all(),
@@ -119,6 +159,7 @@ fn sync_parent(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::fault::{self, Fault, Outcome};
 
     fn names(folder: &Path) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(folder)
@@ -172,6 +213,78 @@ mod tests {
         let taken = write_new_folder(&path, |inside| fs::write(inside.join("second"), "2"));
         assert_eq!(taken.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!((names(&path), names(folder.path())), (vec!["first".to_owned()], vec!["out".to_owned()]));
+    }
+
+    /// Faults at every step, until there are no more of them. Hands over a folder with something old in it, and looks at
+    /// what is there afterwards; returns the number of steps.
+    fn at_every_step(
+        work: impl Fn(&Path) -> io::Result<()>,
+        old: bool,
+        look: impl Fn(&Path) -> String,
+    ) -> u32 {
+        let mut steps = 0;
+        for fault in [Fault::Fails, Fault::Dies] {
+            for number in 0.. {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("it");
+                if old {
+                    work(&path).unwrap();
+                }
+                let before = look(&path);
+                // Each writes its own number, so that old and new differ.
+                WRITTEN.set(WRITTEN.get() + 1);
+                let outcome = fault::at(number, fault, || work(&path));
+                let (now, new) = (look(&path), format!("{}", WRITTEN.get()));
+                let whole = now == before || now == new;
+                assert!(whole, "{fault:?} at step {number}: {now}, neither {before} nor {new}");
+                let left: Vec<String> =
+                    names(folder.path()).into_iter().filter(|name| name != "it").collect();
+                match outcome {
+                    Outcome::NotReached => {
+                        steps = number;
+                        break;
+                    }
+                    Outcome::Returned(Ok(())) => assert_eq!(now, new),
+                    Outcome::Returned(Err(error)) => {
+                        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+                        assert!(left.is_empty(), "{fault:?} at step {number} leaves {left:?}");
+                    }
+                    Outcome::Died => assert!(left.iter().all(|name| is_temporary(name)), "{left:?}"),
+                }
+                // Whatever was left, the next one is written.
+                WRITTEN.set(WRITTEN.get() + 1);
+                let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+                work(&path).unwrap();
+                assert_eq!(look(&path), format!("{}", WRITTEN.get()));
+            }
+        }
+        steps
+    }
+
+    thread_local! {
+        static WRITTEN: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+    }
+
+    #[test]
+    fn a_fault_at_any_step_leaves_the_old_or_the_new_and_never_a_part() {
+        let text = || WRITTEN.get().to_string();
+        let file = |path: &Path| fs::read_to_string(path).unwrap_or_default();
+        let steps = at_every_step(|path| write_file(path, text().as_bytes()), true, file);
+        assert_eq!(steps, 5, "create, write, sync, rename, sync of the folder");
+        at_every_step(|path| write_file(path, text().as_bytes()), false, file);
+
+        let fill = |inside: &Path| {
+            fs::write(inside.join("a"), text())?;
+            fs::write(inside.join("b"), text())
+        };
+        // Both files of one folder, or none of it.
+        let both = |path: &Path| {
+            let (a, b) = (file(&path.join("a")), file(&path.join("b")));
+            if a == b { a } else { format!("{a} and {b}") }
+        };
+        assert!(at_every_step(|path| write_folder(path, fill), true, both) >= 6);
+        assert!(at_every_step(|path| write_folder(path, fill), false, both) >= 6);
+        assert!(at_every_step(|path| write_new_folder(path, fill), false, both) >= 5);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{RunDir, RunError, atomic};
+use super::{RunDir, RunError, atomic, own};
 use crate::{config::Config, protocol::number};
 
 /// Bytes read at once.
@@ -128,7 +128,7 @@ impl Checkpoint {
     /// The file cannot be read or is damaged.
     pub fn info(&self) -> Result<CheckpointInfo, RunError> {
         let path = self.info_json();
-        let bytes = fs::read(&path).map_err(RunError::io("cannot read", &path))?;
+        let bytes = own::read(&path).map_err(RunError::io("cannot read", &path))?;
         #[derive(Deserialize)]
         struct Version {
             #[serde(default)]

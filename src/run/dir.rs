@@ -3,13 +3,14 @@
 use std::{
     collections::BTreeMap,
     fs, io,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Home, RunError};
+use super::{Home, RunError, own};
 use crate::{
     config::{Config, Resolved, change},
     protocol::{Lineage, SCHEMA},
@@ -205,6 +206,21 @@ impl RunDir {
         self.path.join("lock")
     }
 
+    /// Commands that the run is given at fixed updates.
+    pub fn commands_toml(&self) -> PathBuf {
+        self.path.join("commands.toml")
+    }
+
+    /// What the worker notes when it starts.
+    pub fn worker_json(&self) -> PathBuf {
+        self.path.join("worker.json")
+    }
+
+    /// What whoever started the worker notes when it ends without a word.
+    pub fn death_json(&self) -> PathBuf {
+        self.path.join("death.json")
+    }
+
     /// The worker's socket, or a file that says where it is.
     pub fn control_sock(&self) -> PathBuf {
         self.path.join("control.sock")
@@ -232,7 +248,7 @@ impl RunDir {
     }
 
     fn read_config(&self, path: PathBuf) -> Result<Config, RunError> {
-        let text = fs::read_to_string(&path).map_err(RunError::io("cannot read", &path))?;
+        let text = own::read_text(&path).map_err(RunError::io("cannot read", &path))?;
         toml::from_str(&text).map_err(|error: toml::de::Error| RunError::Damaged {
             path,
             problem: format!("is not a run's configuration: {}", error.message()),
@@ -245,7 +261,7 @@ impl RunDir {
     /// The file cannot be read or is damaged.
     pub fn meta(&self) -> Result<Meta, RunError> {
         let path = self.meta_json();
-        match fs::read(&path) {
+        match own::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map_err(|error| RunError::Damaged { path, problem: error.to_string() }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -271,7 +287,8 @@ fn create_new_folder(path: &Path, fill: impl FnOnce(&Path) -> io::Result<()>) ->
     let parent = path.parent().unwrap_or(path);
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let temporary = parent.join(format!(".{name}.tmp-{}", std::process::id()));
-    fs::create_dir(&temporary)?;
+    // Nobody else looks into a run, and nobody else speaks to its socket.
+    fs::DirBuilder::new().mode(0o700).create(&temporary)?;
     // Renaming onto a run fails, because a run's folder is never empty.
     let done = fill(&temporary).and_then(|()| fs::rename(&temporary, path));
     if done.is_err() {
@@ -320,6 +337,8 @@ mod tests {
         let meta = run.meta().unwrap();
         assert_eq!((meta.name.as_str(), meta.created.as_str()), ("first try", "2026-11-29T18:15:00Z"));
         assert_eq!(meta.explicit["train.accumulate"], "4");
+        let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(run.path()).unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o700, "nobody else looks in");
         let names: Vec<_> = fs::read_dir(home.runs()).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(names.len(), 1, "{names:?}");
     }

@@ -1,6 +1,8 @@
 //! The newest lines of a record without reading all of it.
 
-use std::{fs::File, io, ops::ControlFlow, os::unix::fs::FileExt, path::Path};
+use std::{io, ops::ControlFlow, os::unix::fs::FileExt, path::Path};
+
+use super::own;
 
 /// Bytes read at once.
 const BLOCK: u64 = 64 * 1024;
@@ -11,7 +13,7 @@ const BLOCK: u64 = 64 * 1024;
 /// # Errors
 /// The file cannot be read.
 pub fn lines_back(path: &Path, most: u64, mut take: impl FnMut(&[u8]) -> ControlFlow<()>) -> io::Result<()> {
-    let file = File::open(path)?;
+    let file = own::look(path)?;
     let length = file.metadata()?.len();
     let (mut at, mut torn) = (length, true);
     // The beginning of a line whose end has been read.
@@ -45,7 +47,7 @@ pub fn lines_back(path: &Path, most: u64, mut take: impl FnMut(&[u8]) -> Control
 /// # Errors
 /// The file cannot be read.
 pub fn first_line(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = File::open(path)?;
+    let file = own::look(path)?;
     let mut line = Vec::new();
     let mut block = vec![0; 16 * 1024];
     loop {
@@ -74,7 +76,7 @@ pub fn log_tail(path: &Path, lines: usize) -> Vec<String> {
 }
 
 fn end_of(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
+    let file = own::look(path)?;
     let length = file.metadata()?.len();
     let from = length.saturating_sub(most);
     let mut bytes = vec![0; usize::try_from(length - from).unwrap_or_default()];

@@ -11,10 +11,12 @@ use anyhow::Context;
 use globset::GlobBuilder;
 
 use super::{
-    Home, RunDir, RunError, last,
+    Home, RunDir, RunError, death, last,
     libtorch::{self, Chosen},
     list::Lister,
-    lock, weights,
+    lock, own, reaper,
+    script::{self, Given},
+    weights,
 };
 use crate::{
     config::{DeviceName, Precision, Resolved, Task, Tokenizer, TrainConfig, change, validate},
@@ -35,13 +37,32 @@ const LOG_LINES: usize = 3;
 /// The weights to start from are not the model's, the folder cannot be written, the process cannot be started, or it
 /// ends before it holds the lock.
 pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<RunDir> {
+    start_with(home, resolved, name, &[])
+}
+
+/// The same for a run that is given these commands.
+///
+/// # Errors
+/// The same.
+pub fn start_with(
+    home: &Home,
+    resolved: &Resolved,
+    name: &str,
+    commands: &[Given],
+) -> anyhow::Result<RunDir> {
     validate::trainable(&resolved.config)?;
     let mut resolved = resolved.clone();
     // Whatever is wrong with the weights is told before there is a run to show it in.
     if let Some(plan) = weights::plan(&resolved.config.model)? {
         resolved.notes.extend(plan.notes());
     }
-    start_in(resolved, |resolved| RunDir::create(home, name, resolved))
+    start_in(resolved, |resolved| {
+        let run = RunDir::create(home, name, resolved)?;
+        if !commands.is_empty() {
+            script::write(&run, commands)?;
+        }
+        Ok(run)
+    })
 }
 
 /// The same in a folder that `create` makes, whatever the weights come from.
@@ -95,7 +116,7 @@ pub fn resume(run: &RunDir, set: &[String]) -> anyhow::Result<u64> {
         }
         std::thread::sleep(POLL);
     }
-    reap(child);
+    reaper::look_after(child, run);
     Ok(from)
 }
 
@@ -107,6 +128,7 @@ fn until_live(run: &RunDir, mut child: Child) -> anyhow::Result<()> {
             if status.success() || run.events().exists() {
                 return Ok(());
             }
+            death::died(run, child.id(), status);
             return Err(ended_at_once(run, status));
         }
         if Instant::now() > until {
@@ -118,7 +140,7 @@ fn until_live(run: &RunDir, mut child: Child) -> anyhow::Result<()> {
         }
         std::thread::sleep(POLL);
     }
-    reap(child);
+    reaper::look_after(child, run);
     Ok(())
 }
 
@@ -198,10 +220,7 @@ fn with_whole_paths(mut resolved: Resolved) -> anyhow::Result<Resolved> {
 
 fn spawn(run: &RunDir, program: &Path, arguments: &[String]) -> anyhow::Result<Child> {
     let path = run.worker_log();
-    let log = File::options()
-        .create(true)
-        .append(true)
-        .open(&path)
+    let log = own::open(&path, File::options().create(true).append(true))
         .with_context(|| format!("cannot write {}", path.display()))?;
     // The worker opens a session of its own, so that no terminal's signals reach it.
     Command::new(program)
@@ -213,13 +232,6 @@ fn spawn(run: &RunDir, program: &Path, arguments: &[String]) -> anyhow::Result<C
         .stderr(log)
         .spawn()
         .with_context(|| format!("cannot start {}", program.display()))
-}
-
-/// Waits for the worker in the background, so that no zombie stays when it ends before this process.
-fn reap(mut child: Child) {
-    let thread = std::thread::Builder::new().name("reaper".into());
-    // Without a thread the zombie lasts as long as this process: no harm.
-    let _ = thread.spawn(move || child.wait());
 }
 
 #[cfg(test)]

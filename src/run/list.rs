@@ -4,7 +4,12 @@ use std::{collections::HashMap, fs, ops::ControlFlow, path::PathBuf, time::Syste
 
 use serde::Serialize;
 
-use super::{Home, RunDir, RunError, last, newest::Newest, standing::State, tail};
+use super::{
+    Home, RunDir, RunError, last,
+    newest::Newest,
+    standing::{self, State},
+    tail,
+};
 use crate::{
     config::Config,
     protocol::{Event, Header, Reason, RunEnded, Summary, number, summary::Measured},
@@ -184,7 +189,7 @@ fn unfinished(run: &RunDir) -> RunEntry {
     }
     entry.state = State::of(run, None, newest.paused.unwrap_or(false));
     if entry.state == State::Crashed && entry.problem.is_none() {
-        entry.problem = last::log_tail(&run.worker_log(), 1).pop();
+        entry.problem = standing::crash_line(run);
     }
     let begun = header.as_ref().and_then(|header| header.forked_from.as_ref()).map_or(0, |from| from.update);
     entry.update = newest.update.unwrap_or(begun);

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::{RunDir, RunError};
+use super::{RunDir, RunError, own};
 
 /// Held by the worker for as long as it lives; dropping it frees the run.
 #[derive(Debug)]
@@ -27,11 +27,7 @@ impl RunLock {
     /// Another process trains this run, or the file cannot be written.
     pub fn acquire(run: &RunDir) -> Result<Self, RunError> {
         let path = run.lock();
-        let mut file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
+        let mut file = own::open(&path, OpenOptions::new().create(true).truncate(false).write(true))
             .map_err(RunError::io("cannot open", &path))?;
         for attempt in 1..=ATTEMPTS {
             match file.try_lock() {
@@ -53,7 +49,8 @@ impl RunLock {
 
 /// Whether a worker holds the run's lock now.
 pub fn is_live(run: &RunDir) -> bool {
-    File::open(run.lock()).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    own::open(&run.lock(), OpenOptions::new().read(true))
+        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 /// Whether a worker ever took the run's lock.

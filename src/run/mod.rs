@@ -6,12 +6,15 @@
 //! dir              one run's folder: create, find by what a person types
 //! launch, fork     a new run and its worker process; one that starts from another's checkpoint
 //! lock             held while the worker lives
+//! reaper, death    how a worker ended, and why, as far as it can be known
+//! own              files of a folder that a stranger may have made
 //! socket, client   commands to a live run
 //! writer, tail     events.jsonl, both ends
 //! atomic           files and folders that are whole or absent
 //! record, summary  what the events add up to
 //! standing, list   queued, live, ended or crashed; all runs at a glance
 //! checkpoint       checkpoints on disk; checkpoint_view, tensors, strips: the optimizer's state in them
+//! script           commands that are given at fixed updates
 //! compare, export  runs side by side; a run as a file for others
 //! weights          checkpoints that others made, to start a run from
 //! text, table      figures and tables as text
@@ -22,9 +25,12 @@ pub mod checkpoint;
 pub mod checkpoint_view;
 pub mod client;
 pub mod compare;
+pub mod death;
 pub mod dir;
 pub mod error;
 pub mod export;
+#[cfg(test)]
+pub(crate) mod fault;
 pub mod find;
 pub mod fork;
 pub mod home;
@@ -34,9 +40,12 @@ pub mod libtorch;
 pub mod list;
 pub mod lock;
 mod newest;
+pub mod own;
+pub mod reaper;
 pub mod record;
 #[cfg(test)]
 pub(crate) mod sample;
+pub mod script;
 pub mod socket;
 pub mod standing;
 pub mod strips;

@@ -5,16 +5,20 @@ use std::{
     fs::{self, DirBuilder, Permissions},
     io,
     os::unix::{
-        fs::{DirBuilderExt, FileTypeExt, PermissionsExt},
+        fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
         net::{UnixListener, UnixStream},
     },
     path::{Path, PathBuf},
 };
 
-use super::{RunDir, RunError, atomic};
+use rustix::process::getuid;
+
+use super::{RunDir, RunError, atomic, own};
 
 /// Longest path that every Unix takes for a socket, in bytes.
 const LONGEST: usize = 100;
+/// How the name of a temporary folder with a socket begins.
+const FOLDER: &str = "tui-train-";
 
 /// Makes the socket. Only the worker that holds the run's lock may call this: it removes what a dead one left.
 ///
@@ -70,8 +74,22 @@ fn address(path: &Path) -> Option<PathBuf> {
     if meta.file_type().is_socket() {
         return Some(path.to_owned());
     }
-    let text = fs::read_to_string(path).ok()?;
-    Some(PathBuf::from(text.trim_end_matches('\n'))).filter(|path| path.is_absolute())
+    let text = own::read_text(path).ok()?;
+    Some(PathBuf::from(text.trim_end_matches('\n'))).filter(|path| is_ours(path))
+}
+
+/// Whether a socket elsewhere is one that [`bind`] makes: in a folder of this user's that nobody else may enter. A file
+/// that a stranger wrote could point at any socket there is.
+fn is_ours(socket: &Path) -> bool {
+    let Some(folder) = socket.parent() else { return false };
+    let named = folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(FOLDER));
+    let own = |path: &Path, private: bool| {
+        fs::symlink_metadata(path).is_ok_and(|meta| {
+            let kind = if private { meta.is_dir() } else { meta.file_type().is_socket() };
+            kind && meta.uid() == getuid().as_raw() && (!private || meta.mode() & 0o077 == 0)
+        })
+    };
+    socket.is_absolute() && named && own(folder, true) && own(socket, false)
 }
 
 fn fits(path: &Path) -> bool {
@@ -92,7 +110,7 @@ fn short_folder() -> io::Result<PathBuf> {
     let mut last = io::Error::other("no temporary folder has a path short enough for a socket");
     for place in places.filter(|place| place.is_absolute()) {
         for number in 0..1000 {
-            let folder = place.join(format!("tui-train-{}-{number}", std::process::id()));
+            let folder = place.join(format!("{FOLDER}{}-{number}", std::process::id()));
             if !fits(&folder.join("s")) {
                 break;
             }
@@ -133,11 +151,32 @@ mod tests {
         let listener = bind(&run).unwrap();
         assert!(fs::symlink_metadata(run.control_sock()).unwrap().file_type().is_socket());
         speaks(&run, &listener);
+        let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&run.control_sock()), 0o600);
         drop(listener);
         assert!(matches!(connect(&run), Err(RunError::NotLive(_))), "a dead worker's socket");
         speaks(&run, &bind(&run).unwrap());
         remove(&run);
         assert!(!run.control_sock().exists());
+    }
+
+    #[test]
+    fn a_pointer_that_a_stranger_wrote_leads_nowhere() {
+        let folder = tempfile::tempdir_in("/tmp").unwrap();
+        let (run, victim) = (folder.path().join("run"), folder.path().join("agent"));
+        fs::create_dir(&run).unwrap();
+        let run = RunDir::unchecked(run);
+        let _listener = UnixListener::bind(&victim).unwrap();
+        let open = folder.path().join("tui-train-1-0");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, Permissions::from_mode(0o755)).unwrap();
+        let _other = UnixListener::bind(open.join("s")).unwrap();
+        for target in [victim.clone(), open.join("s"), open.join("../agent"), "relative/s".into()] {
+            fs::write(run.control_sock(), target.to_str().unwrap()).unwrap();
+            assert!(matches!(connect(&run), Err(RunError::NotLive(_))), "{}", target.display());
+            remove(&run);
+            assert!(victim.exists() && open.join("s").exists() && !run.control_sock().exists());
+        }
     }
 
     #[test]
@@ -151,6 +190,7 @@ mod tests {
         assert!(fits(&elsewhere));
         let mode = fs::metadata(elsewhere.parent().unwrap()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
+        assert_eq!(fs::metadata(&elsewhere).unwrap().permissions().mode() & 0o777, 0o600);
         speaks(&run, &listener);
         remove(&run);
         assert!(!elsewhere.exists() && !elsewhere.parent().unwrap().exists() && !run.control_sock().exists());

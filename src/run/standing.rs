@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{RunDir, last, lock};
+use super::{RunDir, death, last, lock};
 use crate::protocol::Reason;
 
 /// The state of a run, as lists show it.
@@ -78,12 +78,24 @@ impl fmt::Display for State {
 /// What is known about why a worker died without recording it: one sentence, and the end of its log.
 pub fn crash_report(run: &RunDir, lines: usize) -> (String, Vec<String>) {
     let log = last::log_tail(&run.worker_log(), lines);
-    let told = match log.last() {
-        Some(_) => "the worker is gone and recorded no end; the last it said is below".to_owned(),
-        None => "the worker is gone, recorded no end and said nothing: it was killed, or the machine stopped"
-            .to_owned(),
+    let below = if log.is_empty() { "" } else { "; the last it said is below" };
+    let told = match (death::cause(run), log.last()) {
+        (Some(cause), _) => format!("the worker is gone and recorded no end: {cause}{below}"),
+        (None, Some(_)) => format!("the worker is gone and recorded no end{below}"),
+        (None, None) => {
+            "the worker is gone, recorded no end and said nothing: it was killed, or the machine stopped"
+                .to_owned()
+        }
     };
     (told, log)
+}
+
+/// The same in one line: why the worker died, if that is known, and the last it said.
+pub fn crash_line(run: &RunDir) -> Option<String> {
+    match (death::cause(run), last::log_tail(&run.worker_log(), 1).pop()) {
+        (Some(cause), Some(said)) => Some(format!("{cause}; the last it said: {said}")),
+        (cause, said) => cause.or(said),
+    }
 }
 
 #[cfg(test)]

@@ -188,8 +188,8 @@ fn no_record(run: &RunDir, state: State) -> RunError {
     let problem = match state {
         State::Queued => "the run is queued: no worker has started it yet".to_owned(),
         State::Live | State::Paused => "the worker is still starting; try again in a moment".to_owned(),
-        _ => match standing::crash_report(run, LOG_LINES).1.pop() {
-            Some(line) => format!("the worker died before it recorded anything; the last it said: {line}"),
+        _ => match standing::crash_line(run) {
+            Some(line) => format!("the worker died before it recorded anything: {line}"),
             None => "the worker died before it recorded or said anything".to_owned(),
         },
     };

@@ -9,7 +9,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::RunDir;
+use super::{RunDir, own};
 use crate::protocol::Event;
 
 /// Bytes read at once.
@@ -89,7 +89,7 @@ impl Tail {
     /// The file cannot be read, or became shorter.
     pub fn each(&mut self, most: u64, mut take: impl FnMut(Event)) -> io::Result<bool> {
         if self.file.is_none() {
-            match File::open(&self.path) {
+            match own::look(&self.path) {
                 Ok(file) => self.file = Some(file),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
                 Err(error) => return Err(error),

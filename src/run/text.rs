@@ -111,9 +111,36 @@ pub fn dash() -> String {
     "-".to_owned()
 }
 
-/// Text that cannot move the cursor or break a table: every control character becomes a space.
+/// Whether a character does something to a terminal instead of standing on it: it controls it, or turns the direction of
+/// the text behind it.
+pub fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Text that cannot move the cursor, break a table or turn a line round: every harmful character becomes a space.
 pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().map(|c| if is_harmful(c) { ' ' } else { c }).collect()
+}
+
+/// The same for several lines: they stay lines, and their columns.
+pub fn plain_lines(text: &str) -> String {
+    text.chars().map(|c| if is_harmful(c) && !matches!(c, '\n' | '\t') { ' ' } else { c }).collect()
+}
+
+/// JSON that does nothing to a terminal and says the same: harmful characters are escaped. White space between values
+/// stays as it is.
+pub fn plain_json(json: &str) -> String {
+    let mut plain = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_harmful(c) && c != '\n' {
+            // JSON has none of them outside of strings, and all of them are below U+10000.
+            plain += &format!("\\u{:04x}", u32::from(c));
+        } else {
+            plain.push(c);
+        }
+    }
+    plain
 }
 
 #[cfg(test)]
@@ -160,5 +187,13 @@ mod tests {
     #[test]
     fn control_characters_do_not_reach_a_terminal() {
         assert_eq!(plain("a\u{1b}[31m\nb\tc"), "a [31m b c");
+        assert_eq!(plain("a\u{9b}31m\u{7}b\u{202e}c\u{2066}d\u{7f}"), "a 31m b c d ");
+        assert_eq!(plain("日本 öé 👩\u{200d}🚀"), "日本 öé 👩\u{200d}🚀");
+        assert_eq!(plain_lines("a\tb\n\u{1b}c\r"), "a\tb\n c ");
+        let text = "x\u{1b}\u{9b}\u{202e}\u{7f}\ny";
+        let json = serde_json::to_string_pretty(&[text]).unwrap();
+        let safe = plain_json(&json);
+        assert!(!safe.chars().any(|c| is_harmful(c) && c != '\n'), "{safe}");
+        assert_eq!(serde_json::from_str::<Vec<String>>(&safe).unwrap(), [text]);
     }
 }

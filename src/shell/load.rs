@@ -139,10 +139,12 @@ impl Reader {
             "json" => Format::Json,
             "md" => Format::Markdown,
             "csv" => Format::Csv,
-            other => anyhow::bail!("`{other}` is no format: json, md or csv"),
+            "commands" => Format::Commands,
+            other => anyhow::bail!("`{other}` is no format: json, md, csv or commands"),
         };
         let run = RunDir::resolve(&self.home, id)?;
-        let path = run.path().join(format!("export.{name}"));
+        let ending = if format == Format::Commands { "toml" } else { name };
+        let path = run.path().join(format!("export.{ending}"));
         let bytes = export::render(&run, format)?;
         atomic::write_file(&path, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(path)

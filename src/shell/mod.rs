@@ -3,6 +3,7 @@
 //! ```text
 //! terminal   raw mode and the alternate screen, given back whatever happens
 //! watch      a thread that follows one run's record and speaks to its worker
+//! replay     a thread that plays the record of a run that has ended
 //! load       a thread that reads lists, curves, checkpoints and comparisons
 //! check      a check of accumulation in a process of its own
 //! session    the loop: drain, update, draw when something changed, wait for a key
@@ -13,6 +14,7 @@
 pub mod check;
 pub mod load;
 pub mod picture;
+pub mod replay;
 pub mod session;
 pub mod terminal;
 pub mod watch;
@@ -43,6 +45,8 @@ pub struct Launch {
     pub layers: Layers,
     /// Look, do not touch.
     pub readonly: bool,
+    /// Play the run's record instead of watching the run: seconds of it in one second.
+    pub replay: Option<f64>,
     /// Only ASCII characters.
     pub ascii: bool,
     /// Whether the mouse is listened to.
@@ -52,7 +56,7 @@ pub struct Launch {
 impl Launch {
     /// The UI on a run or on the draft, as most people want it.
     pub fn new(home: Home, start: Start, layers: Layers) -> Self {
-        Self { home, start, layers, readonly: false, ascii: false, mouse: true }
+        Self { home, start, layers, readonly: false, replay: None, ascii: false, mouse: true }
     }
 
     fn theme(&self) -> Theme {

@@ -12,20 +12,21 @@ use std::{
 
 use crossterm::event::{self, Event, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 
 use super::{
     Launch, Start,
     check::Checking,
     load::{Job, Loader},
     reference,
+    replay::Replay,
     terminal::Guard,
     watch::Watch,
     watchdog::Watchdog,
 };
 use crate::{
     app::{Effect, Msg, State, action::Action, run::Status},
-    run::{Home, RunDir, launch},
+    run::{Home, RunDir, launch, text::plain_lines},
     ui::{self, Hit, keymap, theme::Theme},
 };
 
@@ -33,8 +34,8 @@ use crate::{
 const FRAME: Duration = Duration::from_millis(100);
 /// Messages that may wait; the threads that read wait when there are more, the run does not.
 const WAITING: usize = 256;
-/// Exit code after SIGTERM.
-const TERMINATED: i32 = 143;
+/// Exit code when the terminal is gone.
+const HUNG_UP: i32 = 129;
 
 /// Opens the UI and returns the exit code when it is left.
 ///
@@ -55,15 +56,20 @@ pub fn run(launch: Launch) -> anyhow::Result<i32> {
         messages,
         checking: None,
         watch: None,
+        replay: None,
         watched: None,
         watches: 0,
         started: Instant::now(),
         code: None,
+        suspend: false,
     };
     if let Start::Watch(run) = launch.start {
-        session.follow(run);
+        match launch.replay {
+            Some(speed) => session.replay(run, speed),
+            None => session.follow(run),
+        }
     }
-    let watchdog = Watchdog::start(Arc::clone(&signals.terminate), TERMINATED)?;
+    let watchdog = Watchdog::start(Arc::clone(&signals.hangup), HUNG_UP, Arc::clone(&signals.interrupt))?;
     let mut guard = Guard::take(launch.mouse)?;
     let outcome = session.run(&mut guard, &signals, &watchdog);
     watchdog.dismiss();
@@ -73,8 +79,13 @@ pub fn run(launch: Launch) -> anyhow::Result<i32> {
 }
 
 struct Signals {
+    /// Stop the run, leave when it has ended; a second time: leave now.
     interrupt: Arc<AtomicBool>,
-    terminate: Arc<AtomicBool>,
+    /// Leave; the run goes on.
+    hangup: Arc<AtomicBool>,
+    suspend: Arc<AtomicBool>,
+    /// The process was stopped and goes on: somebody else may have used the terminal.
+    goes_on: Arc<AtomicBool>,
 }
 
 impl Signals {
@@ -86,7 +97,12 @@ impl Signals {
             }
             Ok(flag)
         };
-        Ok(Self { interrupt: flag(&[SIGINT])?, terminate: flag(&[SIGTERM, SIGHUP])? })
+        Ok(Self {
+            interrupt: flag(&[SIGINT, SIGTERM])?,
+            hangup: flag(&[SIGHUP])?,
+            suspend: flag(&[SIGTSTP])?,
+            goes_on: flag(&[SIGCONT])?,
+        })
     }
 }
 
@@ -100,11 +116,14 @@ struct Session {
     loader: Loader,
     checking: Option<Checking>,
     watch: Option<Watch>,
+    replay: Option<Replay>,
     watched: Option<RunDir>,
     /// Number of the present watch; messages of earlier ones are dropped.
     watches: u64,
     started: Instant,
     code: Option<i32>,
+    /// Ctrl+Z was pressed.
+    suspend: bool,
 }
 
 impl Session {
@@ -115,9 +134,17 @@ impl Session {
         loop {
             watchdog.turn();
             self.drain();
-            if signals.terminate.load(SeqCst) {
+            if signals.hangup.load(SeqCst) {
                 // The terminal may be gone; the run goes on without us.
-                return Ok(TERMINATED);
+                return Ok(HUNG_UP);
+            }
+            if signals.suspend.swap(false, SeqCst) || std::mem::take(&mut self.suspend) {
+                guard.suspend()?;
+                signals.goes_on.store(false, SeqCst);
+                drawn = None;
+            } else if signals.goes_on.swap(false, SeqCst) {
+                guard.retake()?;
+                drawn = None;
             }
             if signals.interrupt.swap(false, SeqCst) {
                 self.update(Msg::Action(Action::Interrupt));
@@ -140,7 +167,7 @@ impl Session {
                 // All that was typed so far belongs to one frame.
                 loop {
                     self.input(event::read()?, area);
-                    if self.code.is_some() || !event::poll(Duration::ZERO)? {
+                    if self.code.is_some() || self.suspend || !event::poll(Duration::ZERO)? {
                         break;
                     }
                 }
@@ -205,6 +232,12 @@ impl Session {
     fn effect(&mut self, effect: Effect) {
         match effect {
             Effect::Quit { code } => self.code = Some(code),
+            Effect::PauseReplay { paused } => {
+                if let Some(replay) = &self.replay {
+                    replay.pause(paused);
+                }
+            }
+            Effect::Suspend => self.suspend = true,
             Effect::Send { id, command } => {
                 if let Some(watch) = &self.watch {
                     watch.send(id, command);
@@ -251,10 +284,22 @@ impl Session {
 
     fn follow(&mut self, run: RunDir) {
         self.watches += 1;
-        self.watch = None;
+        (self.watch, self.replay) = (None, None);
         self.update(Msg::Watching { run: reference(&run) });
         match Watch::start(run.clone(), self.readonly, self.watches, self.sender.clone()) {
             Ok(watch) => self.watch = Some(watch),
+            Err(error) => self.state.say(format!("no thread can be started: {error}"), true),
+        }
+        self.watched = Some(run);
+    }
+
+    /// Plays a run's record instead of watching the run.
+    fn replay(&mut self, run: RunDir, speed: f64) {
+        self.watches += 1;
+        self.update(Msg::Watching { run: reference(&run) });
+        self.update(Msg::Replaying { speed });
+        match Replay::start(run.clone(), speed, self.watches, self.sender.clone()) {
+            Ok(replay) => self.replay = Some(replay),
             Err(error) => self.state.say(format!("no thread can be started: {error}"), true),
         }
         self.watched = Some(run);
@@ -273,18 +318,20 @@ impl Session {
         } else {
             let go_on = match status {
                 Status::Ended(reason) if reason.is_complete() => String::new(),
+                _ if self.state.replay.is_some() => String::new(),
                 _ => format!("  go on:       tui-train resume {}\n", run.id()),
             };
+            let status = if self.state.replay.is_some() { "replayed" } else { status.as_str() };
             format!(
                 "run {}: {}\n{go_on}  look again:  tui-train attach {}\n  the figures: tui-train show {}\n",
                 run.id(),
-                status.as_str().replace('_', " "),
+                status.replace('_', " "),
                 run.id(),
                 run.id()
             )
         };
         text.push_str(&format!("  its folder:  {}\n", run.path().display()));
         // The terminal may be gone.
-        let _ = io::stderr().write_all(text.as_bytes());
+        let _ = io::stderr().write_all(plain_lines(&text).as_bytes());
     }
 }

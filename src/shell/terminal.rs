@@ -9,9 +9,12 @@ use crossterm::{
     cursor::Show,
     event::{DisableMouseCapture, EnableMouseCapture},
     execute,
-    terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode},
+    terminal::{
+        Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    },
 };
 use ratatui::{Terminal, backend::CrosstermBackend};
+use signal_hook::consts::SIGTSTP;
 
 /// Whether the terminal is ours; the panic hook must not touch one that is not.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -22,6 +25,7 @@ static MOUSE: AtomicBool = AtomicBool::new(false);
 #[derive(Debug)]
 pub struct Guard {
     pub terminal: Terminal<CrosstermBackend<Stdout>>,
+    mouse: bool,
 }
 
 impl Guard {
@@ -31,21 +35,48 @@ impl Guard {
     /// Standard output is no terminal that can be drawn on.
     pub fn take(mouse: bool) -> io::Result<Self> {
         hook();
-        enable_raw_mode()?;
-        TAKEN.store(true, SeqCst);
-        let mut out = io::stdout();
-        let entered = execute!(out, EnterAlternateScreen).and_then(|()| {
-            MOUSE.store(mouse, SeqCst);
-            if mouse { execute!(out, EnableMouseCapture) } else { Ok(()) }
-        });
-        match entered.and_then(|()| Terminal::new(CrosstermBackend::new(out))) {
-            Ok(terminal) => Ok(Self { terminal }),
+        match enter(mouse).and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout()))) {
+            Ok(terminal) => Ok(Self { terminal, mouse }),
             Err(error) => {
                 restore();
                 Err(error)
             }
         }
     }
+}
+
+impl Guard {
+    /// Gives the terminal back, stops this process as Ctrl+Z does, and takes the terminal again when the process goes on.
+    ///
+    /// # Errors
+    /// The terminal cannot be taken again.
+    pub fn suspend(&mut self) -> io::Result<()> {
+        restore();
+        signal_hook::low_level::emulate_default_handler(SIGTSTP)?;
+        self.retake()
+    }
+
+    /// Takes the terminal again after somebody else had it.
+    ///
+    /// # Errors
+    /// Standard output is no terminal any more.
+    pub fn retake(&mut self) -> io::Result<()> {
+        restore();
+        enter(self.mouse)?;
+        execute!(io::stdout(), Clear(ClearType::All))?;
+        // A new one knows of nothing that is on the screen, and draws all of it.
+        self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        Ok(())
+    }
+}
+
+fn enter(mouse: bool) -> io::Result<()> {
+    enable_raw_mode()?;
+    TAKEN.store(true, SeqCst);
+    let mut out = io::stdout();
+    execute!(out, EnterAlternateScreen)?;
+    MOUSE.store(mouse, SeqCst);
+    if mouse { execute!(out, EnableMouseCapture) } else { Ok(()) }
 }
 
 impl Drop for Guard {

@@ -9,7 +9,7 @@ use std::{
 use crate::{
     app::{Msg, link::Control},
     protocol::{Answer, Command, Event},
-    run::{Client, RunDir, Tail, lock, standing},
+    run::{Client, RunDir, Tail, lock, reaper, standing},
 };
 
 /// Time between two looks at the record.
@@ -20,6 +20,8 @@ const PIECE: u64 = 1 << 20;
 const ASK_AGAIN: Duration = Duration::from_secs(2);
 /// Lines of the worker's log that are shown when it died.
 const LOG_LINES: usize = 8;
+/// How long it may take to learn how a worker ended.
+const GONE: Duration = Duration::from_secs(1);
 
 /// A command and the number that the state gave it.
 #[derive(Debug)]
@@ -135,6 +137,8 @@ impl Follower {
     }
 
     fn crash(&self) -> Msg {
+        // Whoever started the worker learns a moment later how it ended.
+        reaper::wait(&self.run, GONE);
         let (told, log) = standing::crash_report(&self.run, LOG_LINES);
         Msg::Crash(std::iter::once(told).chain(log).collect())
     }

@@ -14,6 +14,8 @@ use std::{
 
 use super::terminal;
 
+/// Exit code after a signal that asked the program to end.
+const INTERRUPTED: i32 = 130;
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(250);
 /// Looks that the loop has to leave by itself after a signal.
@@ -29,17 +31,18 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts the thread. `terminate` is set by the signals that ask the program to end; `code` is its exit code then.
+    /// Starts the thread. `hangup` is set when the terminal is gone, and `code` is the exit code then; `interrupt` is
+    /// set by the signals that ask the program to end, and taken back by the loop that obeys them.
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn start(terminate: Arc<AtomicBool>, code: i32) -> io::Result<Self> {
+    pub fn start(hangup: Arc<AtomicBool>, code: i32, interrupt: Arc<AtomicBool>) -> io::Result<Self> {
         let dog = Self::default();
         let shared = dog.clone();
         std::thread::Builder::new().name("watchdog".into()).spawn(move || {
-            if shared.watch(&terminate) {
+            if shared.watch(&hangup, &interrupt) {
                 terminal::restore();
-                std::process::exit(code);
+                std::process::exit(if interrupt.load(SeqCst) { INTERRUPTED } else { code });
             }
         })?;
         Ok(dog)
@@ -51,7 +54,7 @@ impl Watchdog {
     }
 
     /// Whether the process is to be ended; false when the loop has ended by itself.
-    fn watch(&self, terminate: &AtomicBool) -> bool {
+    fn watch(&self, hangup: &AtomicBool, interrupt: &AtomicBool) -> bool {
         let (mut asked, mut still, mut seen) = (0, 0, 0);
         loop {
             std::thread::sleep(LOOK);
@@ -61,7 +64,7 @@ impl Watchdog {
             let turns = self.turns.load(SeqCst);
             still = if turns == seen { still + 1 } else { 0 };
             seen = turns;
-            asked = if terminate.load(SeqCst) { asked + 1 } else { 0 };
+            asked = if hangup.load(SeqCst) || interrupt.load(SeqCst) { asked + 1 } else { 0 };
             let gone = still >= STUCK && crossterm::terminal::window_size().is_err();
             if gone || asked > PATIENCE {
                 return true;
@@ -84,7 +87,8 @@ mod tests {
     #[test]
     fn a_loop_that_does_not_leave_after_a_signal_is_ended() {
         let dog = Watchdog::default();
-        assert!(dog.watch(&AtomicBool::new(true)));
+        assert!(dog.watch(&AtomicBool::new(true), &AtomicBool::new(false)));
+        assert!(dog.watch(&AtomicBool::new(false), &AtomicBool::new(true)));
     }
 
     #[test]
@@ -92,6 +96,6 @@ mod tests {
         let dog = Watchdog::default();
         dog.turn();
         dog.dismiss();
-        assert!(!dog.watch(&AtomicBool::new(true)));
+        assert!(!dog.watch(&AtomicBool::new(true), &AtomicBool::new(true)));
     }
 }

@@ -117,6 +117,7 @@ pub const BINDINGS: &[Binding] = &[
     bind(Global, &[letter('?'), key(KeyCode::F(1))], Action::Help, "help"),
     bind(Global, &[letter('q')], Action::Quit, "quit"),
     bind(Global, &[Key { code: KeyCode::Char('c'), control: true }], Action::Interrupt, ""),
+    bind(Global, &[Key { code: KeyCode::Char('z'), control: true }], Action::Suspend, ""),
     bind(Global, &[key(KeyCode::Esc)], Action::Back, ""),
     bind(Global, &[key(KeyCode::Up), letter('k')], Action::Up, ""),
     bind(Global, &[key(KeyCode::Down), letter('j')], Action::Down, ""),
@@ -178,6 +179,7 @@ pub fn lookup(context: Context, key: Key) -> Option<Action> {
             Action::Help
                 | Action::Back
                 | Action::Interrupt
+                | Action::Suspend
                 | Action::Up
                 | Action::Down
                 | Action::PageUp
@@ -194,6 +196,7 @@ pub fn lookup(context: Context, key: Key) -> Option<Action> {
 fn typed(context: Context, key: Key) -> Option<Msg> {
     let msg = match (key.code, key.control) {
         (KeyCode::Char('c'), true) => Msg::Action(Action::Interrupt),
+        (KeyCode::Char('z'), true) => Msg::Action(Action::Suspend),
         (KeyCode::Char('u'), true) => Msg::Input(Input::Clear),
         (KeyCode::Char('a'), true) => Msg::Input(Input::Home),
         (KeyCode::Char('e'), true) => Msg::Input(Input::End),

@@ -21,7 +21,10 @@ use ratatui::{
     text::{Line, Span},
 };
 
-use crate::app::{State, action::Screen, focus::Panel, link::Control, run::Status};
+use crate::{
+    app::{State, action::Screen, focus::Panel, link::Control, run::Status},
+    run::text::is_harmful,
+};
 
 use layout::{MIN_HEIGHT, MIN_WIDTH};
 use screens::{runs, setup, tensors, train};
@@ -33,8 +36,18 @@ pub fn draw(state: &State, theme: &Theme, frame: &mut Frame<'_>) {
     render(state, theme, frame.area(), frame.buffer_mut());
 }
 
-/// Draws the whole screen into a buffer.
+/// Draws the whole screen into a buffer. Whatever a run says of itself, nothing gets there that does something to a
+/// terminal instead of standing on it.
 pub fn render(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    paint(state, theme, area, buffer);
+    for cell in &mut buffer.content {
+        if cell.symbol().chars().any(is_harmful) {
+            cell.set_symbol(" ");
+        }
+    }
+}
+
+fn paint(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     if area.width < MIN_WIDTH || area.height < MIN_HEIGHT {
         let text =
             format!("terminal too small ({}x{}): needs {MIN_WIDTH}x{MIN_HEIGHT}", area.width, area.height);
@@ -118,7 +131,9 @@ fn header(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     if state.frozen.is_some() {
         add("frozen ".to_owned(), Role::Warning, false);
     }
-    if state.options.readonly || matches!(state.link.control, Control::ReadOnly(_)) {
+    if let Some(replay) = state.replay {
+        add(format!("{} ", replay.label()), Role::Warning, false);
+    } else if state.options.readonly || matches!(state.link.control, Control::ReadOnly(_)) {
         add("read-only ".to_owned(), Role::Warning, false);
     }
     add(format!("{}  ", format::elide(&run.name, room.saturating_sub(16).clamp(8, 40))), Role::Strong, false);

@@ -6,6 +6,7 @@ use crate::{
     app::{
         State,
         focus::{Context, Overlay},
+        link::Control,
         palette::Palette,
         tensors::first_visible,
     },
@@ -22,7 +23,7 @@ use crate::{
 pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     match &state.overlay {
         Overlay::None => {}
-        Overlay::Help { scroll } => help(*scroll, theme, area, buffer),
+        Overlay::Help { scroll } => help(*scroll, help_heading(state), theme, area, buffer),
         Overlay::Palette(palette) => self::palette(palette, theme, area, buffer),
         Overlay::Check(check) => screens::check::draw(check, theme, area, buffer),
         Overlay::Quit => {
@@ -104,10 +105,21 @@ fn help_lines(theme: &Theme) -> Vec<Line<'static>> {
     lines
 }
 
-fn help(scroll: usize, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+/// Says first what the keys below will not do.
+fn help_heading(state: &State) -> &'static str {
+    if state.replay.is_some() {
+        "help: a replay; Space pauses it, commands to the run are refused"
+    } else if state.options.readonly || matches!(state.link.control, Control::ReadOnly(_)) {
+        "help: read-only; commands to the run are refused"
+    } else {
+        "help"
+    }
+}
+
+fn help(scroll: usize, heading: &str, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let lines = help_lines(theme);
     let size = (76, area.height.saturating_sub(2));
-    let inside = dialog(area, size, "help", buffer, theme);
+    let inside = dialog(area, size, heading, buffer, theme);
     let height = usize::from(inside.height);
     let most = lines.len().saturating_sub(height);
     let first = scroll.min(most);

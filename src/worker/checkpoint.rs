@@ -92,9 +92,11 @@ impl Snapshot {
     /// Nothing is left behind under the final name when a write fails.
     pub fn write(mut self, run: &RunDir) -> io::Result<u64> {
         let folder = run.checkpoint(self.info.update);
-        if !run.checkpoints().is_dir() {
-            std::fs::create_dir_all(run.checkpoints())?;
-            std::fs::File::open(run.path())?.sync_all()?;
+        // Not its parents: a folder that was deleted under the run does not come back.
+        match std::fs::create_dir(run.checkpoints()) {
+            Ok(()) => std::fs::File::open(run.path())?.sync_all()?,
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Err(_) => {}
         }
         let mut bytes = 0;
         atomic::write_folder(&folder, |temporary: &Path| -> io::Result<()> {

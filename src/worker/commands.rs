@@ -10,8 +10,11 @@ use super::{
     control::{Back, Incoming},
     engine::Engine,
 };
-use crate::config::validate;
-use crate::protocol::{Answer, Command, CommandRecord, Event, StateReport};
+use crate::{
+    config::validate,
+    protocol::{Answer, Command, CommandRecord, Event, Request, StateReport},
+    run::script::Given,
+};
 
 /// How often a paused engine looks at the signals.
 const PAUSED_TICK: Duration = Duration::from_millis(100);
@@ -39,6 +42,7 @@ impl Engine<'_> {
     /// inside a window that is running lets the window finish, so that no work is lost.
     pub(super) fn obey(&mut self, inside_window: bool) -> bool {
         loop {
+            self.follow_script();
             while let Ok(incoming) = self.around.requests.try_recv() {
                 self.take(incoming);
             }
@@ -57,6 +61,16 @@ impl Engine<'_> {
                 // Nobody can resume a run whose socket is gone: train on.
                 Err(RecvTimeoutError::Disconnected) => self.mode = Mode::Running,
             }
+        }
+    }
+
+    /// Gives the commands whose update has come. The next one waits until a step is done.
+    fn follow_script(&mut self) {
+        while !matches!(self.mode, Mode::OneUpdate | Mode::OneMicroBatch) {
+            let due = self.script.front().filter(|given| given.at_update <= self.done.updates);
+            let Some(Given { command, .. }) = due.cloned() else { return };
+            self.script.pop_front();
+            self.take(Incoming { request: Request { id: 0, command }, back: Back::nobody() });
         }
     }
 

@@ -37,6 +37,11 @@ pub struct Incoming {
 pub struct Back(SyncSender<Reply>);
 
 impl Back {
+    /// For a command that nobody waits for.
+    pub fn nobody() -> Self {
+        Self(sync_channel(1).0)
+    }
+
     /// Answers a request; nothing happens when the other side has gone or does not read.
     pub fn answer(&self, id: u64, answer: Answer) {
         let _ = self.0.try_send(Reply { id, answer });

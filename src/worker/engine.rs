@@ -2,6 +2,7 @@
 //! micro-batches.
 
 use std::{
+    collections::VecDeque,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -27,6 +28,7 @@ use crate::{
     run::{
         RunDir,
         checkpoint::{self as stored, Progress},
+        script::Given,
     },
 };
 
@@ -44,6 +46,8 @@ pub struct Surroundings {
     pub total_updates: u64,
     pub events: Events,
     pub requests: Receiver<Incoming>,
+    /// Commands that are given at fixed updates, in their order.
+    pub script: Vec<Given>,
     pub status: Arc<Status>,
     /// Set by a signal: finish the update, checkpoint, end.
     pub stop: Arc<AtomicBool>,
@@ -93,6 +97,8 @@ pub(super) struct Engine<'a> {
     skipped_in_a_row: u64,
     pub(super) lr_override: Option<f64>,
     pub(super) waiting: Vec<Waiting>,
+    /// Commands of the script that are still to be given.
+    pub(super) script: VecDeque<Given>,
     since_event: Since,
     last_window_event: Instant,
     last_validation: u64,
@@ -140,6 +146,7 @@ pub fn train(
         skipped_in_a_row: progress.skipped_in_a_row,
         lr_override: progress.learning_rate,
         waiting: Vec::new(),
+        script: around.script.iter().cloned().collect(),
         since_event: Since { tokens: 0, busy: Duration::ZERO },
         last_window_event: now,
         last_validation: progress.last_validation,
@@ -150,6 +157,9 @@ pub fn train(
         phase: Phase::default(),
         intact: true,
     };
+    // Commands of updates that an earlier worker made were given by it.
+    let made = engine.done.updates;
+    engine.script.retain(|given| given.at_update >= made);
     let (reason, message) = engine.run(windows)?;
     engine.finish();
     Ok(Ending { reason, message, done: engine.done })
@@ -165,6 +175,7 @@ impl Engine<'_> {
         }
         for window in windows {
             let window = window?;
+            window.check(self.around.config.model.vocab_size)?;
             match fault::guard(|| self.window(&window)) {
                 Ok(true) => {}
                 Ok(false) => return Ok((Reason::Stopped, None)),
@@ -344,6 +355,14 @@ impl Engine<'_> {
 
     /// The last validation and the last checkpoint, then the answers to whoever stopped the run.
     fn finish(&mut self) {
+        if let Some(Given { at_update, command }) = self.script.front() {
+            let left = self.script.len();
+            let message = format!(
+                "the run ended before {left} of its commands: {} at update {at_update}",
+                command.name()
+            );
+            self.alert(Level::Warning, message);
+        }
         self.validate();
         if let Err(error) = self.checkpoint(None) {
             self.alert(Level::Error, format!("the last checkpoint could not be begun: {error}"));

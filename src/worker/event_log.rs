@@ -2,12 +2,16 @@
 
 use std::{
     io,
-    sync::mpsc::{SyncSender, sync_channel},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc::{SyncSender, sync_channel},
+    },
     thread::JoinHandle,
 };
 
 use crate::{
-    protocol::{Event, Header, Resumed},
+    protocol::{Alert, Event, Header, Level, Resumed},
     run::{RunDir, record::Record, writer::EventWriter},
 };
 
@@ -25,37 +29,52 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// Writes the header and starts the thread.
+    /// Writes the header and starts the thread, which sets `gone` when the record is deleted under it.
     ///
     /// # Errors
     /// The run directory cannot be written.
-    pub fn start(run: &RunDir, header: &Header) -> io::Result<Self> {
+    pub fn start(run: &RunDir, header: &Header, gone: Arc<AtomicBool>) -> io::Result<Self> {
         let writer = EventWriter::create(run, header)?;
         let mut record = Record::default();
         record.apply(&Event::Header(Box::new(header.clone())));
-        Self::write(writer, record)
+        Self::write(writer, record, gone)
     }
 
     /// Goes on with a record, of which `record` is the fold so far, and starts the thread.
     ///
     /// # Errors
     /// The run directory cannot be written.
-    pub fn resume(run: &RunDir, mut record: Record, resumed: Resumed) -> io::Result<Self> {
+    pub fn resume(
+        run: &RunDir,
+        mut record: Record,
+        resumed: Resumed,
+        gone: Arc<AtomicBool>,
+    ) -> io::Result<Self> {
         let mut writer = EventWriter::reopen(run)?;
         let event = Event::Resumed(Box::new(resumed));
         writer.append(&event)?;
         record.take(event);
-        Self::write(writer, record)
+        Self::write(writer, record, gone)
     }
 
-    fn write(mut writer: EventWriter, mut record: Record) -> io::Result<Self> {
+    fn write(mut writer: EventWriter, mut record: Record, gone: Arc<AtomicBool>) -> io::Result<Self> {
         let (events, queue) = sync_channel::<Event>(DEPTH);
         let thread = std::thread::Builder::new().name("writer".into()).spawn(move || {
             let mut outcome = Ok(());
+            let mut lost = 0_u64;
             for event in queue {
                 record.apply(&event);
                 // A disk that was full for a moment costs the events of that moment, no more.
                 let appended = writer.append(&event);
+                if let Err(error) = &appended {
+                    lost += 1;
+                    // Nothing that is trained from here on could be kept.
+                    gone.fetch_or(error.kind() == io::ErrorKind::NotFound, Relaxed);
+                } else if lost > 0 {
+                    let alert = missing(&record, std::mem::take(&mut lost));
+                    record.apply(&alert);
+                    outcome = outcome.and(writer.append(&alert));
+                }
                 outcome = outcome.and(appended);
             }
             (writer, record, outcome)
@@ -78,4 +97,15 @@ impl EventLog {
         let thread = self.thread.take().ok_or_else(|| io::Error::other("the writer has already ended"))?;
         thread.join().map_err(|_| io::Error::other("the thread that writes events panicked"))
     }
+}
+
+/// Says that the record has a hole, and where it ends.
+fn missing(record: &Record, lost: u64) -> Event {
+    let events = if lost == 1 { "event" } else { "events" };
+    Event::Alert(Alert {
+        update: record.updates(),
+        time: record.totals.time,
+        level: Level::Warning,
+        message: format!("{lost} {events} before this could not be written: the record does not have them"),
+    })
 }

@@ -4,18 +4,22 @@ use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 
 use anyhow::Context;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use super::{
     control::{self, Status},
     engine::{self, Done, Ending, Surroundings},
     event_log::EventLog,
     fault::{self, Fault, Phase},
+    leave,
     nvml::Gpu,
     restore,
     resume::Beginning,
@@ -31,14 +35,19 @@ use crate::{
     run::{
         RunDir, atomic,
         checkpoint::Good,
+        death,
         dir::Meta,
         export,
         lock::RunLock,
+        own,
         record::Record,
-        socket,
+        script, socket,
         summary::{self, Finish},
     },
 };
+
+/// Exit code after a signal that asked the run to end.
+const INTERRUPTED: i32 = 130;
 
 /// Trains the run of that directory to its end; with `resume` it goes on where it stood, with these settings changed.
 ///
@@ -49,15 +58,21 @@ pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
     detach();
     let begun = Instant::now();
     let run = RunDir::open(path)?;
+    own::refuse_links(&run)?;
     let lock = RunLock::acquire(&run)?;
+    death::born(&run);
     let meta = run.meta()?;
-    let stop = Arc::new(AtomicBool::new(false));
+    let script = script::read(&run)?;
+    let (stop, interrupted) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     for signal in [SIGINT, SIGTERM] {
         // The second signal ends the process at once.
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
+        signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
     }
     // Bound before anything slow, so that whoever started the run can always reach it.
+    // Beyond a limit of the size of files writing fails, instead of ending the process.
+    signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     let listener = socket::bind(&run).context("the control socket cannot be made")?;
     let _socket = Socket(&run);
     let status = Arc::new(Status::default());
@@ -85,8 +100,8 @@ pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
     }
     let total = header.total_updates;
     let log = match beginning.event(&header) {
-        Some((record, resumed)) => EventLog::resume(&run, record, resumed),
-        None => EventLog::start(&run, &header),
+        Some((record, resumed)) => EventLog::resume(&run, record, resumed, Arc::clone(&stop)),
+        None => EventLog::start(&run, &header, Arc::clone(&stop)),
     };
     let log = log.context("the record of the run cannot be written")?;
     let events = log.sender().context("the writer has ended")?;
@@ -107,6 +122,7 @@ pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
                 total_updates: total,
                 events: events.clone(),
                 requests,
+                script,
                 status,
                 stop,
                 started,
@@ -121,14 +137,16 @@ pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
     let finish = finish(&record, &ending, started.elapsed(), baseline);
     let summary = summary::build(&record, finish).context("the record has no header")?;
     let json = serde_json::to_vec_pretty(&summary)?;
-    atomic::write_file(&run.summary_json(), &json)?;
-    atomic::write_file(&run.summary_md(), export::markdown::summary(&summary).as_bytes())?;
+    let summed_up = atomic::write_file(&run.summary_json(), &json)
+        .and_then(|()| atomic::write_file(&run.summary_md(), export::markdown::summary(&summary).as_bytes()));
     let reason = ending.reason;
     writer.append(&Event::RunEnded(Box::new(RunEnded { reason, message: ending.message, summary })))?;
     writer.sync()?;
+    leave::soon();
     written.context("a part of the run's record could not be written")?;
+    summed_up.context("the summary could not be written")?;
     drop(lock);
-    Ok(reason.exit_code())
+    Ok(if reason == Reason::Stopped && interrupted.load(Relaxed) { INTERRUPTED } else { reason.exit_code() })
 }
 
 /// A run outlives the terminal and the program that started it.

@@ -30,6 +30,7 @@ fn refused(sandbox: &Sandbox, program: Option<&str>, device: &str, words: &[&str
     assert!(sandbox.runs().is_empty(), "a run that cannot start leaves no folder");
 }
 
+/// Answers as a program with this to say about itself.
 pub(super) fn answer(schema: u32, cuda_build: bool, cuda_devices: usize) -> String {
     format!(
         r#"echo '{{"schema":{schema},"version":"9.9.9","libtorch":"2.9.0","folder":"/lib","cuda_build":{cuda_build},"cuda_devices":{cuda_devices}}}'"#

@@ -18,13 +18,13 @@ fn start(sandbox: &Sandbox, name: &str) -> Child {
     start_with(sandbox, name, "train.max_updates=1000000")
 }
 
-fn start_with(sandbox: &Sandbox, name: &str, setting: &str) -> Child {
+pub(super) fn start_with(sandbox: &Sandbox, name: &str, setting: &str) -> Child {
     let mut arguments = vec!["run", "--json", "--name", name];
     SMALL.iter().chain(&[setting]).for_each(|setting| arguments.extend(["--set", setting]));
     sandbox.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-fn wait_for_update(reader: &mut impl BufRead) -> Value {
+pub(super) fn wait_for_update(reader: &mut impl BufRead) -> Value {
     let mut line = String::new();
     loop {
         line.clear();
@@ -86,15 +86,17 @@ fn a_closed_standard_output_ends_the_printing_not_the_run() {
 
 #[test]
 fn an_interrupt_stops_the_run_and_exits_130() {
-    let sandbox = Sandbox::new();
-    let mut printer = start(&sandbox, "interrupted");
-    let mut reader = BufReader::new(printer.stdout.take().unwrap());
-    wait_for_update(&mut reader);
-    let id = printer.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-    std::io::copy(&mut reader, &mut std::io::sink()).unwrap();
-    assert_eq!(printer.wait().unwrap().code(), Some(130));
-    sandbox.wait_for_list("the run has stopped", |runs| runs[0]["state"] == "stopped");
+    for signal in ["-INT", "-TERM"] {
+        let sandbox = Sandbox::new();
+        let mut printer = start(&sandbox, "interrupted");
+        let mut reader = BufReader::new(printer.stdout.take().unwrap());
+        wait_for_update(&mut reader);
+        let id = printer.id().to_string();
+        assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
+        std::io::copy(&mut reader, &mut std::io::sink()).unwrap();
+        assert_eq!(printer.wait().unwrap().code(), Some(130));
+        sandbox.wait_for_list("the run has stopped", |runs| runs[0]["state"] == "stopped");
+    }
 }
 
 #[test]
@@ -109,10 +111,12 @@ fn a_killed_worker_is_shown_as_crashed() {
     let mut message = String::new();
     printer.stderr.take().unwrap().read_to_string(&mut message).unwrap();
     assert_eq!(printer.wait().unwrap().code(), Some(1));
-    assert!(message.contains("died"), "{message}");
-    sandbox.wait_for_list("the run is crashed", |runs| runs[0]["state"] == "crashed");
+    assert!(message.contains("died") && message.contains("SIGKILL (signal 9)"), "{message}");
+    let runs = sandbox.wait_for_list("the run is crashed", |runs| runs[0]["state"] == "crashed");
+    assert!(runs[0]["problem"].as_str().unwrap().contains("SIGKILL"), "{}", runs[0]);
     let shown = sandbox.run(&["show", "killed"]);
-    assert!(String::from_utf8_lossy(&shown.stdout).contains("crashed"));
+    let shown = String::from_utf8_lossy(&shown.stdout);
+    assert!(shown.contains("crashed") && shown.contains("SIGKILL"), "{shown}");
 }
 
 #[test]

@@ -4,4 +4,5 @@ mod check;
 mod drive;
 mod manners;
 mod replay;
+mod signals;
 mod terminal;

@@ -70,6 +70,16 @@ impl Terminal {
         self.parser.lock().unwrap().screen().contents()
     }
 
+    /// The program's process.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.process_id().unwrap()
+    }
+
+    /// Whether the alternate screen is shown.
+    pub(super) fn alternate(&self) -> bool {
+        self.parser.lock().unwrap().screen().alternate_screen()
+    }
+
     /// Waits until the screen satisfies the condition, and returns it.
     pub(super) fn wait(&self, what: &str, condition: impl Fn(&str) -> bool) -> String {
         let mut last = String::new();

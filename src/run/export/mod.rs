@@ -1,6 +1,7 @@
 //! Runs as files for other programs and people. All are pure functions of the run directory. What is one file is
 //! rendered to bytes; [`safetensors`] writes a folder.
 
+pub mod commands;
 pub mod csv;
 pub mod json;
 pub mod markdown;
@@ -17,6 +18,8 @@ pub enum Format {
     Markdown,
     /// One row an update.
     Csv,
+    /// What was set, and the commands that were given, as TOML that trains the run again.
+    Commands,
 }
 
 /// The run in that format.
@@ -28,5 +31,6 @@ pub fn render(run: &RunDir, format: Format) -> Result<Vec<u8>, RunError> {
         Format::Json => json::render(run),
         Format::Markdown => markdown::render(run),
         Format::Csv => csv::render(run),
+        Format::Commands => commands::render(run),
     }
 }

@@ -161,6 +161,7 @@ fn ran_in(
         config,
         events,
         requests: channel().1,
+        script: Vec::new(),
         status: Arc::default(),
         stop: Arc::default(),
         started: Instant::now(),

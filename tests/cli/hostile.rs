@@ -1,0 +1,136 @@
+//! A run from a stranger: whatever it says of itself, it does nothing to a terminal.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::Sandbox;
+
+/// Title, C1 colour, bell, turned text, a line of its own.
+const EVIL: &str = "\u{1b}]0;owned\u{7}\u{9b}31m\u{1b}[2J\u{202e}evil\u{2066}\nrun finished\r";
+
+fn harmful(c: char) -> bool {
+    (c.is_control() && !matches!(c, '\n' | '\t'))
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Puts the poison behind every text that is free to be one.
+fn poison(value: &mut Value, key: &str) {
+    match value {
+        Value::String(text) if !matches!(key, "type" | "level" | "outcome" | "reason" | "dtype") => {
+            text.push_str(EVIL);
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| poison(value, key)),
+        // Settings are read as settings, and refused when they are none.
+        Value::Object(map) => map
+            .iter_mut()
+            .filter(|(key, _)| !matches!(&***key, "config" | "explicit"))
+            .for_each(|(key, value)| poison(value, key)),
+        _ => {}
+    }
+}
+
+/// A run whose record, names and log are poisoned; crashed unless its end is kept.
+fn stranger(sandbox: &Sandbox, ended: bool) -> PathBuf {
+    let name = if ended { "ended" } else { "crashed" };
+    sandbox.train(name, &["train.max_updates=12", "schedule.warmup_updates=0", "log.state_every=5"]);
+    let run = sandbox.runs().into_iter().find(|run| run.to_string_lossy().ends_with(name)).unwrap();
+    let mut lines: Vec<Value> = std::fs::read_to_string(run.join("events.jsonl"))
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let alert = r#"{"type":"alert","update":3,"time":1.0,"level":"warning","message":"hot"}"#;
+    lines.insert(2, serde_json::from_str(alert).unwrap());
+    let command =
+        r#"{"type":"command","id":1,"name":"pause","outcome":"rejected","update":3,"time":1.0,"why":"no"}"#;
+    lines.insert(3, serde_json::from_str(command).unwrap());
+    if !ended {
+        lines.retain(|line| line["type"] != "run_ended");
+    }
+    lines.iter_mut().for_each(|line| poison(line, ""));
+    let record: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(run.join("events.jsonl"), record).unwrap();
+    for file in ["meta.json", "checkpoints/00000012/checkpoint.json"] {
+        let mut value: Value = serde_json::from_slice(&std::fs::read(run.join(file)).unwrap()).unwrap();
+        poison(&mut value, "");
+        std::fs::write(run.join(file), value.to_string()).unwrap();
+    }
+    std::fs::write(run.join("worker.log"), format!("last words {EVIL}")).unwrap();
+    let evil = run.with_file_name(format!("20260101T000000Z-{name}{}x", EVIL.replace('/', "")));
+    std::fs::rename(&run, &evil).unwrap();
+    evil
+}
+
+fn harmless(what: &str, text: &str) {
+    let found = text.chars().find(|&c| harmful(c));
+    assert_eq!(found, None, "{what}: {text:?}");
+}
+
+#[test]
+fn nothing_a_stranger_wrote_reaches_the_terminal_as_a_command() {
+    for ended in [true, false] {
+        let sandbox = Sandbox::new();
+        let run = stranger(&sandbox, ended);
+        sandbox.train("other", &["train.max_updates=12", "schedule.warmup_updates=0"]);
+        let path = run.to_str().unwrap();
+        let mut commands: Vec<Vec<&str>> = vec![
+            vec!["list"],
+            vec!["list", "--json"],
+            vec!["show", path],
+            vec!["show", path, "--json"],
+            vec!["inspect", path],
+            vec!["inspect", path, "--json"],
+            vec!["inspect", path, "--tensor", "nothing*"],
+            vec!["compare", path, "other"],
+            vec!["compare", path, "other", "--json"],
+            vec!["stop", path],
+            vec!["show", "no-such-run"],
+            vec!["attach", path, "--once", "--size", "200x60", "--screen", "setup"],
+            vec!["attach", path, "--once", "--size", "200x60", "--screen", "runs"],
+            vec!["attach", path, "--once", "--size", "200x60", "--screen", "state"],
+            vec!["attach", path, "--once", "--size", "200x60"],
+        ];
+        for format in ["json", "md", "csv", "commands"] {
+            commands.push(vec!["export", path, "--format", format]);
+        }
+        let mut said = String::new();
+        for arguments in &commands {
+            let output = sandbox.run(arguments);
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            harmless(&format!("{arguments:?}"), &text);
+            harmless(&format!("{arguments:?}"), &String::from_utf8_lossy(&output.stderr));
+            assert!(output.status.code().is_some_and(|code| code != 101), "{arguments:?} panicked");
+            said += &text;
+        }
+        assert!(said.contains("owned"), "the words themselves are shown");
+        if !ended {
+            assert!(said.contains("last words"), "the log is shown");
+        }
+    }
+}
+
+#[test]
+fn a_copied_run_writes_and_removes_nothing_outside_its_folder() {
+    let sandbox = Sandbox::new();
+    sandbox.train("copied", &["train.max_updates=4", "schedule.warmup_updates=0"]);
+    let run = sandbox.runs().pop().unwrap();
+    let precious = sandbox.path("precious");
+    std::fs::create_dir(&precious).unwrap();
+    std::fs::write(precious.join("checkpoint.json"), "{}").unwrap();
+    // A checkpoint that is a link, and a record that names one elsewhere.
+    std::os::unix::fs::symlink(&precious, run.join("checkpoints/00000001")).unwrap();
+    let record = std::fs::read_to_string(run.join("events.jsonl")).unwrap();
+    let elsewhere = record.replace("checkpoints/00000004", "../../../precious");
+    assert_ne!(record, elsewhere);
+    std::fs::write(run.join("events.jsonl"), elsewhere).unwrap();
+    let copied = tui_train::run::RunDir::open(&run).unwrap();
+    tui_train::run::checkpoint::prune(&copied, 1, false).unwrap();
+    assert!(!run.join("checkpoints/00000001").exists(), "the link is gone");
+    assert!(precious.join("checkpoint.json").exists(), "what it pointed at is not");
+    for arguments in [vec!["show", "copied"], vec!["inspect", "copied"], vec!["attach", "copied", "--once"]] {
+        assert!(sandbox.run(&arguments).status.success(), "{arguments:?}");
+    }
+    let names = |folder: &Path| std::fs::read_dir(folder).unwrap().count();
+    assert_eq!(names(&precious), 1);
+}
