@@ -11,6 +11,7 @@ pub mod input;
 pub mod link;
 mod messages;
 pub mod palette;
+mod queue;
 #[cfg(test)]
 pub(crate) mod recorded;
 pub mod run;
@@ -105,6 +106,8 @@ pub enum Msg {
         number: u64,
         answer: Result<Box<AccumulationCheck>, String>,
     },
+    /// Runs were queued, by name, or none was and why.
+    Queued(Result<Vec<String>, String>),
     /// Something was done that is worth a line.
     Done(String),
     /// Something went wrong, in one sentence.
@@ -126,6 +129,14 @@ pub enum Effect {
     Start {
         resolved: Box<Resolved>,
         name: String,
+    },
+    /// Put these at the end of the queue: settings and names.
+    Queue {
+        drafts: Vec<(Resolved, String)>,
+    },
+    /// Take the run of that id out of the queue.
+    Unqueue {
+        run: String,
     },
     /// Watch the run of that id, prefix, name or path.
     Watch {
@@ -287,6 +298,7 @@ impl State {
             Overlay::Palette(_) => return Context::Palette,
             Overlay::Quit => return Context::Quit,
             Overlay::StartBeside => return Context::StartBeside,
+            Overlay::Unqueue { .. } => return Context::Unqueue,
             Overlay::Check(_) => return Context::Check,
             Overlay::None => {}
         }
@@ -357,6 +369,7 @@ impl State {
             },
             Msg::State { .. } | Msg::Detail { .. } => {}
             Msg::Checked { number, answer } => self.checked(number, answer),
+            Msg::Queued(outcome) => return self.queued(outcome),
             Msg::Done(text) => self.say(text, false),
             Msg::Failed(text) => {
                 self.say(text, true);

@@ -13,9 +13,9 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::{INTERRUPTED, attach, output, settings::Settings};
 use crate::{
-    config::{Task, validate},
+    config::{Config, Task, validate},
     data::{Dataset, total_updates},
-    protocol::{Command, Event, Reason, Update, Validation},
+    protocol::{Command, Event, Reason, RunEnded, Update, Validation},
     run::{Client, Home, RunDir, export, last, launch, lock, tail::Tail, text},
 };
 
@@ -23,16 +23,26 @@ use crate::{
 #[derive(Debug, Default, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    settings: Settings,
+    pub(super) settings: Settings,
+    /// Queue one run for each value, such as optimizer.name=adamw,adafactor; several make their product
+    #[arg(long, value_name = "KEY=A,B")]
+    pub(super) grid: Vec<String>,
     /// Name of the run
     #[arg(long)]
-    name: Option<String>,
+    pub(super) name: Option<String>,
     /// Print lines instead of opening the screens
     #[arg(long)]
-    headless: bool,
+    pub(super) headless: bool,
     /// Print every event as one JSON line; implies --headless
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
+}
+
+impl Args {
+    /// Whether lines are printed instead of the screens.
+    pub(super) fn prints(&self) -> bool {
+        self.headless || self.json || !std::io::stdout().is_terminal()
+    }
 }
 
 /// Time between two looks at the record.
@@ -45,15 +55,15 @@ const LINE: Duration = Duration::from_secs(1);
 /// # Errors
 /// The configuration, its data or the state folder cannot be used.
 pub fn run(args: Args) -> anyhow::Result<i32> {
+    if !args.grid.is_empty() {
+        return super::grid::run(&args);
+    }
     let resolved = args.settings.resolve()?;
-    // Whatever is wrong with the data is told before there is a run to show it in.
-    let dataset = Dataset::open(&resolved.config)?;
-    validate::warmup(&resolved.config, total_updates(&resolved.config, &dataset))?;
-    drop(dataset);
+    check_data(&resolved.config)?;
     let home = Home::from_env()?;
     let name = args.name.clone().unwrap_or_else(|| resolved.config.run_name());
-    let headless = args.headless || args.json || !std::io::stdout().is_terminal();
-    let presses = headless.then(interrupts).transpose()?;
+    let presses = args.prints().then(interrupts).transpose()?;
+    super::queue::wake(&home);
     let run = launch::start(&home, &resolved, &name)?;
     match presses {
         None => attach::open(run),
@@ -61,8 +71,14 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     }
 }
 
+/// Whatever is wrong with the data is told before there is a run to show it in.
+pub(super) fn check_data(config: &Config) -> anyhow::Result<()> {
+    let dataset = Dataset::open(config)?;
+    Ok(validate::warmup(config, total_updates(config, &dataset))?)
+}
+
 /// Counts interrupts instead of dying of them.
-fn interrupts() -> std::io::Result<Arc<AtomicUsize>> {
+pub(super) fn interrupts() -> std::io::Result<Arc<AtomicUsize>> {
     let presses = Arc::new(AtomicUsize::new(0));
     for signal in [SIGINT, SIGTERM] {
         let presses = Arc::clone(&presses);
@@ -74,19 +90,28 @@ fn interrupts() -> std::io::Result<Arc<AtomicUsize>> {
 
 /// Prints the run until it ends. A closed standard output ends the printing, not the run.
 fn follow(run: &RunDir, json: bool, presses: &AtomicUsize) -> anyhow::Result<i32> {
+    let printer = Printer { json, brief: false, last_line: None, total: 0 };
+    Ok(follow_with(run, printer, presses)?.unwrap_or(0))
+}
+
+/// The same; nothing when nobody reads any more.
+pub(super) fn follow_with(
+    run: &RunDir,
+    mut printer: Printer,
+    presses: &AtomicUsize,
+) -> anyhow::Result<Option<i32>> {
     let mut tail = Tail::open(run);
-    let mut printer = Printer { json, last_line: None, total: 0 };
     // Presses when the run was told to stop.
     let mut told: Option<usize> = None;
     loop {
         let live = lock::is_live(run);
         for event in tail.poll()? {
             if !printer.print(run, &event)? {
-                return Ok(0);
+                return Ok(None);
             }
             if let Event::RunEnded(ended) = &event {
                 let stopped_by_us = told.is_some() && ended.reason == Reason::Stopped;
-                return Ok(if stopped_by_us { INTERRUPTED } else { ended.reason.exit_code() });
+                return Ok(Some(if stopped_by_us { INTERRUPTED } else { ended.reason.exit_code() }));
             }
         }
         if !live {
@@ -107,19 +132,27 @@ fn follow(run: &RunDir, json: bool, presses: &AtomicUsize) -> anyhow::Result<i32
             }
         }
         if told.is_some_and(|told| pressed > told) {
-            return Ok(INTERRUPTED);
+            return Ok(Some(INTERRUPTED));
         }
         std::thread::sleep(POLL);
     }
 }
 
-struct Printer {
+/// Prints events as they come.
+pub(super) struct Printer {
     json: bool,
+    /// Only how the run begins and how it ends.
+    brief: bool,
     last_line: Option<Instant>,
     total: u64,
 }
 
 impl Printer {
+    /// One run of several: every event as JSON, or one line for its beginning and one for its end.
+    pub(super) const fn of_many(json: bool) -> Self {
+        Self { json, brief: true, last_line: None, total: 0 }
+    }
+
     /// False when nobody reads any more.
     fn print(&mut self, run: &RunDir, event: &Event) -> anyhow::Result<bool> {
         if self.json {
@@ -146,6 +179,7 @@ impl Printer {
                     header.threads,
                 ))
             }
+            Event::Update(_) | Event::Validation(_) if self.brief => Ok(true),
             Event::Update(update) => self.update(update),
             Event::Validation(validation) => output::line(&validated(validation)),
             Event::Alert(alert) => {
@@ -155,6 +189,9 @@ impl Printer {
             Event::RunEnded(ended) => {
                 if let Some(message) = &ended.message {
                     output::message(&format!("error: {message}"));
+                }
+                if self.brief {
+                    return output::line(&in_one_line(run, ended));
                 }
                 if self.total > 0 && ended.summary.updates > 0 {
                     output::line(&format!("\n{}", export::markdown::summary(&ended.summary)))?;
@@ -184,6 +221,22 @@ impl Printer {
             update.tokens_per_second
         ))
     }
+}
+
+/// The end of one run of several.
+fn in_one_line(run: &RunDir, ended: &RunEnded) -> String {
+    let summary = &ended.summary;
+    let loss = |what: &str, loss: Option<f64>| {
+        loss.map_or_else(String::new, |loss| format!(", {what} loss {}", text::loss(loss)))
+    };
+    format!(
+        "run {}: {} after {} updates{}{}",
+        run.id(),
+        ended.reason.as_str(),
+        text::count(summary.updates),
+        loss("train", summary.final_train_loss),
+        loss("validation", summary.final_val_loss)
+    )
 }
 
 /// The line of a validation. Of a classification it names accuracy and F1.

@@ -7,6 +7,7 @@
 pub mod device;
 pub mod error;
 pub mod fields;
+pub mod grid;
 pub mod layers;
 pub mod presets;
 pub mod schedule;

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -12,11 +12,13 @@ use globset::GlobBuilder;
 
 use super::{
     Home, RunDir, last,
-    libtorch::{self, Chosen},
-    lock, weights,
+    libtorch::{self, Chosen, LibtorchError},
+    lock,
+    queue::Queue,
+    weights,
 };
 use crate::{
-    config::{Resolved, Task, Tokenizer, validate},
+    config::{DeviceName, Resolved, Task, Tokenizer, validate},
     ledger,
 };
 
@@ -34,6 +36,54 @@ const LOG_LINES: usize = 3;
 /// The weights to start from are not the model's, the folder cannot be written, the process cannot be started, or it
 /// ends before it holds the lock.
 pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<RunDir> {
+    let (resolved, program) = prepare(resolved, libtorch::choose)?;
+    let run = RunDir::create(home, name, &resolved)?;
+    begin(&run, &program)?;
+    Ok(run)
+}
+
+/// Puts runs at the end of the line, in this order, and sees to it that something starts them. Their folders exist when
+/// this returns.
+///
+/// # Errors
+/// One of them could not start as things are now (then none is queued), or the folder cannot be written.
+pub fn queue(home: &Home, drafts: &[(Resolved, String)]) -> anyhow::Result<Vec<RunDir>> {
+    // Asking the program that links libtorch takes seconds: once a device is enough.
+    let mut known: Vec<(DeviceName, Chosen)> = Vec::new();
+    let mut choose = |device| {
+        if let Some((_, chosen)) = known.iter().find(|(asked, _)| *asked == device) {
+            return Ok(chosen.clone());
+        }
+        let chosen = libtorch::choose(device)?;
+        known.push((device, chosen.clone()));
+        Ok(chosen)
+    };
+    let prepared =
+        drafts.iter().map(|(resolved, _)| prepare(resolved, &mut choose)).collect::<Result<Vec<_>, _>>()?;
+    let mut runs = Vec::with_capacity(drafts.len());
+    for ((resolved, _), (_, name)) in prepared.iter().zip(drafts) {
+        runs.push(RunDir::create(home, name, resolved)?);
+    }
+    let queue = Queue::of(home);
+    queue.add(&runs)?;
+    queue.wake()?;
+    Ok(runs)
+}
+
+/// Starts the worker of a run that was queued; returns once it holds the run's lock, or has ended.
+///
+/// # Errors
+/// Its device is not here any more, the process cannot be started, or it ends before it holds the lock.
+pub fn begin_queued(run: &RunDir) -> anyhow::Result<()> {
+    begin(run, &libtorch::choose(run.config()?.train.device)?.program)
+}
+
+/// Everything that can be found out before there is a run: the settings that its folder keeps, and the program that
+/// becomes its worker.
+fn prepare(
+    resolved: &Resolved,
+    choose: impl FnOnce(DeviceName) -> Result<Chosen, LibtorchError>,
+) -> anyhow::Result<(Resolved, PathBuf)> {
     validate::trainable(&resolved.config)?;
     let mut resolved = with_whole_paths(resolved)?;
     // Whatever is wrong with the weights is told before there is a run to show it in.
@@ -42,16 +92,19 @@ pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<Run
     }
     let more = notes(&resolved);
     resolved.notes.extend(more);
-    let Chosen { program, device } = libtorch::choose(resolved.config.train.device)?;
+    let Chosen { program, device } = choose(resolved.config.train.device)?;
     resolved.config.train.device = device;
-    let run = RunDir::create(home, name, &resolved)?;
-    let mut child = spawn(&run, &program)?;
+    Ok((resolved, program))
+}
+
+fn begin(run: &RunDir, program: &Path) -> anyhow::Result<()> {
+    let mut child = spawn(run, program)?;
     let until = Instant::now() + START;
-    while !lock::is_live(&run) {
+    while !lock::is_live(run) {
         if let Some(status) = child.try_wait().context("cannot look after the worker")? {
             // A run that is over already has said in its record how it went.
             if status.success() || run.events().exists() {
-                return Ok(run);
+                return Ok(());
             }
             let log = last::log_tail(&run.worker_log(), LOG_LINES).join("; ");
             let said = if log.is_empty() { "its log is empty".to_owned() } else { log };
@@ -67,7 +120,7 @@ pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<Run
         std::thread::sleep(POLL);
     }
     reap(child);
-    Ok(run)
+    Ok(())
 }
 
 /// What a person who set something by hand would want to know.
@@ -138,8 +191,8 @@ fn spawn(run: &RunDir, program: &Path) -> anyhow::Result<Child> {
         .with_context(|| format!("cannot start {}", program.display()))
 }
 
-/// Waits for the worker in the background, so that no zombie stays when it ends before this process.
-fn reap(mut child: Child) {
+/// Waits for a process in the background, so that no zombie stays when it ends before this one.
+pub(super) fn reap(mut child: Child) {
     let thread = std::thread::Builder::new().name("reaper".into());
     // Without a thread the zombie lasts as long as this process: no harm.
     let _ = thread.spawn(move || child.wait());

@@ -5,6 +5,7 @@
 //! home             where runs live
 //! dir              one run's folder: create, find by what a person types
 //! launch           a new run and its worker process
+//! queue            runs that wait for one another
 //! lock             held while the worker lives
 //! socket, client   commands to a live run
 //! writer, tail     events.jsonl, both ends
@@ -33,6 +34,7 @@ pub mod libtorch;
 pub mod list;
 pub mod lock;
 mod newest;
+pub mod queue;
 pub mod record;
 #[cfg(test)]
 pub(crate) mod sample;
@@ -54,6 +56,7 @@ pub use error::RunError;
 pub use home::Home;
 pub use list::{RunEntry, list};
 pub use lock::{RunLock, is_live};
+pub use queue::Queue;
 pub use record::Record;
 pub use standing::State;
 pub use summary::Standing;

@@ -8,4 +8,5 @@ mod headless;
 mod inspect;
 mod libtorch;
 mod lifecycle;
+mod queue;
 mod weights;
