@@ -73,6 +73,8 @@ pub enum Msg {
         run: RunRef,
     },
     Events(Vec<Event>),
+    /// So many lines of the watched run's record cannot be read.
+    Unreadable(u64),
     /// A run was started; its directory. The shell watches it.
     Started {
         run: String,
@@ -337,6 +339,7 @@ impl State {
             Msg::Tab(screen) => return self.act(Action::Show(screen)),
             Msg::Watching { run } => self.watch(run),
             Msg::Events(events) => return self.events(&events),
+            Msg::Unreadable(lines) => self.run.unreadable(lines),
             Msg::Started { .. } => {}
             Msg::Crash(lines) => self.run.crashed(lines),
             Msg::Alive(alive) => return self.alive(alive),

@@ -9,7 +9,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{RunDir, RunError, atomic};
+use super::{RunDir, RunError, atomic, bounded};
 
 /// A checkpoint that is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +58,8 @@ impl Checkpoint {
     /// The file cannot be read or is damaged.
     pub fn info(&self) -> Result<CheckpointInfo, RunError> {
         let path = self.info_json();
-        let bytes = fs::read(&path).map_err(RunError::io("cannot read", &path))?;
+        let bytes =
+            bounded::read(&path, bounded::LONGEST_FILE).map_err(RunError::io("cannot read", &path))?;
         serde_json::from_slice(&bytes).map_err(|error| RunError::Damaged { path, problem: error.to_string() })
     }
 }

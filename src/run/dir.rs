@@ -9,7 +9,7 @@ use std::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Home, RunError};
+use super::{Home, RunError, bounded};
 use crate::{
     config::{Config, Resolved},
     protocol::SCHEMA,
@@ -173,7 +173,8 @@ impl RunDir {
     /// The file is missing or is not a configuration.
     pub fn config(&self) -> Result<Config, RunError> {
         let path = self.run_toml();
-        let text = fs::read_to_string(&path).map_err(RunError::io("cannot read", &path))?;
+        let text =
+            bounded::read_text(&path, bounded::LONGEST_FILE).map_err(RunError::io("cannot read", &path))?;
         toml::from_str(&text).map_err(|error: toml::de::Error| RunError::Damaged {
             path,
             problem: format!("is not a run's configuration: {}", error.message()),
@@ -186,7 +187,7 @@ impl RunDir {
     /// The file cannot be read or is damaged.
     pub fn meta(&self) -> Result<Meta, RunError> {
         let path = self.meta_json();
-        match fs::read(&path) {
+        match bounded::read(&path, bounded::LONGEST_FILE) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map_err(|error| RunError::Damaged { path, problem: error.to_string() }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

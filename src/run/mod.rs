@@ -9,7 +9,7 @@
 //! lock             held while the worker lives
 //! socket, client   commands to a live run
 //! writer, tail     events.jsonl, both ends
-//! atomic           files and folders that are whole or absent
+//! atomic, bounded  files and folders that are whole or absent; reading no more than can be meant
 //! record, summary  what the events add up to
 //! standing, list   queued, live, ended or crashed; all runs at a glance
 //! checkpoint       checkpoints on disk; checkpoint_view, tensors, strips: the optimizer's state in them
@@ -19,6 +19,7 @@
 //! ```
 
 pub mod atomic;
+pub mod bounded;
 pub mod checkpoint;
 pub mod checkpoint_view;
 pub mod client;
@@ -32,6 +33,7 @@ pub mod last;
 pub mod launch;
 pub mod libtorch;
 pub mod list;
+mod list_cache;
 pub mod lock;
 mod newest;
 pub mod queue;

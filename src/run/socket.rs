@@ -11,10 +11,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{RunDir, RunError, atomic};
+use super::{RunDir, RunError, atomic, bounded};
 
 /// Longest path that every Unix takes for a socket, in bytes.
 const LONGEST: usize = 100;
+/// Longest file that says where the socket is, in bytes.
+const LONGEST_POINTER: u64 = 4096;
 
 /// Makes the socket. Only the worker that holds the run's lock may call this: it removes what a dead one left.
 ///
@@ -70,7 +72,7 @@ fn address(path: &Path) -> Option<PathBuf> {
     if meta.file_type().is_socket() {
         return Some(path.to_owned());
     }
-    let text = fs::read_to_string(path).ok()?;
+    let text = bounded::read_text(path, LONGEST_POINTER).ok()?;
     Some(PathBuf::from(text.trim_end_matches('\n'))).filter(|path| path.is_absolute())
 }
 
