@@ -333,6 +333,21 @@ impl Config {
         toml::to_string(self).map_err(|error| ConfigError::Conflict(error.to_string()))
     }
 
+    /// Checks what was read from a file that this program did not have to write: every value must be one that the field
+    /// can be set to, so that sizes can be multiplied and counted.
+    ///
+    /// # Errors
+    /// The first value that is out of its range.
+    pub fn in_range(&self) -> Result<(), ConfigError> {
+        let table = toml::Table::try_from(self).map_err(|error| ConfigError::Conflict(error.to_string()))?;
+        let mut flat = Vec::new();
+        flatten("", &table, &mut flat);
+        flat.iter().try_for_each(|(key, value)| match fields::find(key) {
+            Some(_) => check(key, value, "as it is recorded"),
+            None => Ok(()),
+        })
+    }
+
     /// Full key and printed value of every setting that this architecture has, in the order of the field table.
     pub fn entries(&self) -> Vec<(&'static str, String)> {
         let Ok(table) = toml::Table::try_from(self) else { return Vec::new() };

@@ -245,6 +245,8 @@ pub fn parse(line: &[u8]) -> Line {
         r#type: String,
     }
     match serde_json::from_slice(line) {
+        // Sizes that no model can have would be multiplied and counted.
+        Ok(Event::Header(header)) if header.config.in_range().is_err() => Line::Corrupt,
         Ok(event) => Line::Event(event),
         Err(_) => match serde_json::from_slice::<Typed>(line) {
             Ok(typed) if !KNOWN.contains(&&*typed.r#type) => Line::Unknown,
