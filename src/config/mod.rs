@@ -10,6 +10,7 @@ pub mod error;
 pub mod fields;
 pub mod grid;
 pub mod layers;
+pub mod name_pattern;
 pub mod presets;
 pub mod schedule;
 pub mod validate;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use device::DeviceName;
 pub use error::ConfigError;
 pub use layers::{Layers, Resolved};
+pub use name_pattern::NamePattern;
 
 /// A complete, resolved configuration. `run.toml` is this type written as TOML.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -16,7 +16,7 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 use rayon::prelude::*;
 
 use super::{
-    Bytes, Codes, Entry, Figure, Kept, Optimizer, OptimizerState, Scales, StateError, Step, adamw,
+    Bytes, Codes, Entry, Figure, Kept, Optimizer, OptimizerState, Scales, StateError, Step, common,
     quantize::DynamicMap,
 };
 use crate::{
@@ -363,7 +363,7 @@ impl Optimizer for AdamW8bit {
         after: &AdamW8bitState,
     ) -> Vec<Figure> {
         if let Moments::Full { state2, .. } = &after.moments {
-            return adamw::untouched(step.shape, state2).into_iter().collect();
+            return common::untouched(step.shape, state2).into_iter().collect();
         }
         let Some(now) = after.moments.codes(&[]) else { return Vec::new() };
         let grad_values = host(grad.clone());

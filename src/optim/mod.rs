@@ -7,6 +7,7 @@ pub mod adafactor;
 pub mod adamw;
 pub mod adamw8bit;
 pub mod clip;
+mod common;
 pub mod convert;
 pub mod driver;
 pub mod gradients;
