@@ -3,11 +3,11 @@
 #
 # Where it was built (libtorch of the same version as that machine's PyTorch):
 #     cargo build --release --features libtorch --bin tui-train-libtorch
-#     strip -o tui-train-libtorch target/release/tui-train-libtorch && xz -T0 tui-train-libtorch   # about 8 MB
+#     strip -o tui-train-libtorch target/release/tui-train-libtorch && xz -T0 tui-train-libtorch   # about 5 MB
 # There, with that file and the folder tests of this repository:
 #     tests/gpu/check.sh tui-train-libtorch.xz > check.json
 #
-# The libraries are those of the PyTorch that $PYTHON (python3) imports. TUI_TRAIN_CHECK_DEVICE names another device than
+# The libraries are those of the PyTorch that $PYTHON (python3) imports. CHECK_DEVICE names another device than
 # libtorch-cuda:0; on libtorch-cpu the check runs small, to try itself.
 set -euo pipefail
 
@@ -33,4 +33,4 @@ print(":".join([lib, *sorted(glob.glob(os.path.join(os.path.dirname(os.path.dirn
 PY
 )${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH TUI_TRAIN_HOME="$work/state" TUI_TRAIN_LIBTORCH="$program"
-exec "$python" "$here/check.py" --program "$program" --device "${TUI_TRAIN_CHECK_DEVICE:-libtorch-cuda:0}"
+exec "$python" "$here/check.py" --program "$program" --device "${CHECK_DEVICE:-libtorch-cuda:0}"
