@@ -4,10 +4,12 @@ pub mod attach;
 pub mod bench;
 pub mod check;
 pub mod compare;
+pub mod completions;
 pub mod config;
 pub mod config_schema;
 pub mod devices;
 pub mod doctor;
+pub mod examples;
 pub mod export;
 pub mod fork;
 pub mod inspect;
@@ -15,6 +17,7 @@ pub mod list;
 pub mod output;
 pub mod plan;
 pub mod probe;
+pub mod progress;
 pub mod resume;
 pub mod run;
 pub mod settings;
@@ -29,7 +32,7 @@ use std::{
 };
 
 use anyhow::Context;
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 
 use crate::{
     config::{Config, ConfigError},
@@ -72,7 +75,7 @@ enum Subcommands {
     Compare(compare::Args),
     /// The optimizer's state, tensor by tensor
     Inspect(inspect::Args),
-    /// A run as JSON, Markdown, CSV, or weights for other libraries
+    /// A run for other programs: JSON, Markdown, CSV, a picture, a page, TensorBoard, weights
     Export(export::Args),
     /// The screens on any run, live or ended
     Attach(attach::Args),
@@ -92,6 +95,10 @@ enum Subcommands {
     Config(config::Args),
     /// Measure updates without a run: tokens a second, milliseconds by phase, peak memory
     Bench(bench::Args),
+    /// Completions for a shell
+    Completions(completions::Args),
+    /// The manual page
+    Man(completions::ManArgs),
     /// The process of a run; started by the others
     #[command(hide = true)]
     Worker(worker::Args),
@@ -102,7 +109,10 @@ enum Subcommands {
 
 /// Runs the command line and returns the exit code.
 pub fn main() -> i32 {
-    let cli = match Cli::try_parse() {
+    let parsed = examples::command().try_get_matches().and_then(|matches| {
+        Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut examples::command()))
+    });
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             let code = if error.use_stderr() { BAD_USAGE } else { 0 };
@@ -130,6 +140,8 @@ pub fn main() -> i32 {
         Some(Subcommands::Doctor(args)) => doctor::run(args),
         Some(Subcommands::Config(args)) => config::run(args),
         Some(Subcommands::Bench(args)) => bench::run(args),
+        Some(Subcommands::Completions(args)) => completions::run(args),
+        Some(Subcommands::Man(args)) => completions::man(args),
         Some(Subcommands::Worker(args)) => worker::run(args),
         Some(Subcommands::Probe) => probe::run(),
     };
