@@ -12,12 +12,14 @@ pub mod doctor;
 pub mod examples;
 pub mod export;
 pub mod fork;
+pub mod grid;
 pub mod inspect;
 pub mod list;
 pub mod output;
 pub mod plan;
 pub mod probe;
 pub mod progress;
+pub mod queue;
 pub mod resume;
 pub mod run;
 pub mod settings;
@@ -102,6 +104,9 @@ enum Subcommands {
     /// The process of a run; started by the others
     #[command(hide = true)]
     Worker(worker::Args),
+    /// Starts queued runs one after another; started by the others
+    #[command(hide = true)]
+    Queue,
     /// What libtorch can train with here; asked by the others
     #[command(hide = true)]
     Probe,
@@ -143,6 +148,7 @@ pub fn main() -> i32 {
         Some(Subcommands::Completions(args)) => completions::run(args),
         Some(Subcommands::Man(args)) => completions::man(args),
         Some(Subcommands::Worker(args)) => worker::run(args),
+        Some(Subcommands::Queue) => queue::run(),
         Some(Subcommands::Probe) => probe::run(),
     };
     outcome.unwrap_or_else(|error| {

@@ -54,7 +54,7 @@ impl Kept {
                     kept.validations.insert(validation.update, validation);
                 }
                 Event::Resumed(resumed) => {
-                    kept.validations.split_off(&(resumed.from_update + 1));
+                    kept.validations.retain(|update, _| *update <= resumed.from_update);
                     went_back.push(resumed.from_update);
                     if let Some(header) = resumed.header {
                         kept.header = Some(header);

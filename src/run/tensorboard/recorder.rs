@@ -71,7 +71,7 @@ impl<W: Write> Recorder<W> {
         // START, at the first update that is made again.
         log.whole(1, 1);
         self.record.clear();
-        self.record.double(1, self.started).whole(2, update + 1).message(7, &log);
+        self.record.double(1, self.started).whole(2, update.saturating_add(1)).message(7, &log);
         frame::write(&mut self.out, self.record.bytes())
     }
 
