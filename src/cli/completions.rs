@@ -57,7 +57,7 @@ pub fn man(args: ManArgs) -> anyhow::Result<i32> {
     let page = match args.command {
         None => command,
         Some(name) => match command.find_subcommand(&name).filter(|found| !found.is_hide_set()) {
-            Some(found) => found.clone().name(format!("{NAME}-{name}")),
+            Some(found) => found.clone(),
             None => {
                 let known: Vec<_> = command
                     .get_subcommands()

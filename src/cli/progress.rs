@@ -73,7 +73,8 @@ mod tests {
         for bar in [Bar::bytes("reading"), Bar::count("measuring")] {
             assert!(ProgressStyle::with_template(bar.template).is_ok());
         }
-        let mut bar = Bar { is_terminal: false, ..Bar::count("measuring") };
+        let mut bar = Bar::count("measuring");
+        bar.is_terminal = false;
         bar.at(1, 2);
         assert!(bar.shown.is_none());
     }

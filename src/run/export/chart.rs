@@ -20,6 +20,8 @@ const BELOW: f64 = 44.0;
 const COLUMNS: usize = 420;
 /// The largest is so many times the smallest before an axis becomes logarithmic.
 const LOGARITHMIC: f64 = 200.0;
+/// What lies beyond is drawn at the edge: a range must have a size.
+const LARGEST: f64 = 1e300;
 /// Colours that people who see fewer of them can tell apart, on paper and on black.
 const COLOURS: [(&str, &str); 5] = [
     ("#0072b2", "#56b4e9"),
@@ -122,14 +124,14 @@ impl Scale {
             let points = panel.lines.iter().flat_map(|line| line.points);
             points.map(|point| point.1).filter(|value| value.is_finite())
         };
-        let (low, high) = (finite().reduce(f64::min)?, finite().reduce(f64::max)?);
+        let (low, high) = (finite().reduce(f64::min)?.max(-LARGEST), finite().reduce(f64::max)?.min(LARGEST));
         if panel.may_be_logarithmic && low > 0.0 && high / low > LOGARITHMIC {
             return Some(Self { low: low.log10() - 0.05, high: high.log10() + 0.05, logarithmic: true });
         }
-        let room = if high > low {
-            0.05 * (high - low)
-        } else {
-            (0.5 * high.abs()).max(f64::MIN_POSITIVE.max(1e-12))
+        let room = match high - low {
+            0.0 if high == 0.0 => 1.0,
+            0.0 => 0.5 * high.abs(),
+            extent => 0.05 * extent,
         };
         // Bytes and rates begin at zero when they come near it.
         let from = if low >= 0.0 && low < 0.5 * high { 0.0 } else { low - room };

@@ -119,7 +119,7 @@ pub fn each<E: From<RunError>>(
             }
             _ => {}
         }
-        Ok(())
+        Ok::<(), E>(())
     })?;
     if let Some(row) = held {
         take(&row.cells())?;

@@ -3,7 +3,7 @@
 
 use std::{
     fs::{self, File},
-    io::{BufWriter, Write as _},
+    io::BufWriter,
     path::Path,
 };
 
