@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{output, settings::Settings};
+use super::{output, progress::Bar, settings::Settings};
 use crate::{
     backend::{allocator, devices, memory},
     config::{Config, schedule},
@@ -113,7 +113,9 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
     }
     let settled = allocator::live_bytes();
     let (mut all, mut tokens) = (Vec::new(), 0);
+    let mut bar = Bar::count("measuring updates");
     for update in 1..=WARM_UP + updates {
+        bar.at(update - 1, WARM_UP + updates);
         let mut phases = Phases::default();
         let start = Instant::now();
         let Some(window) = windows.next_window() else { break };

@@ -4,10 +4,12 @@ pub mod attach;
 pub mod bench;
 pub mod check;
 pub mod compare;
+pub mod completions;
 pub mod config;
 pub mod config_schema;
 pub mod devices;
 pub mod doctor;
+pub mod examples;
 pub mod export;
 pub mod fork;
 pub mod grid;
@@ -16,6 +18,7 @@ pub mod list;
 pub mod output;
 pub mod plan;
 pub mod probe;
+pub mod progress;
 pub mod queue;
 pub mod resume;
 pub mod run;
@@ -31,7 +34,7 @@ use std::{
 };
 
 use anyhow::Context;
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 
 use crate::{
     config::{Config, ConfigError},
@@ -74,7 +77,7 @@ enum Subcommands {
     Compare(compare::Args),
     /// The optimizer's state, tensor by tensor
     Inspect(inspect::Args),
-    /// A run as JSON, Markdown, CSV, or weights for other libraries
+    /// A run for other programs: JSON, Markdown, CSV, a picture, a page, TensorBoard, weights
     Export(export::Args),
     /// The screens on any run, live or ended
     Attach(attach::Args),
@@ -94,6 +97,10 @@ enum Subcommands {
     Config(config::Args),
     /// Measure updates without a run: tokens a second, milliseconds by phase, peak memory
     Bench(bench::Args),
+    /// Completions for a shell
+    Completions(completions::Args),
+    /// The manual page
+    Man(completions::ManArgs),
     /// The process of a run; started by the others
     #[command(hide = true)]
     Worker(worker::Args),
@@ -107,7 +114,10 @@ enum Subcommands {
 
 /// Runs the command line and returns the exit code.
 pub fn main() -> i32 {
-    let cli = match Cli::try_parse() {
+    let parsed = examples::command().try_get_matches().and_then(|matches| {
+        Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut examples::command()))
+    });
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             let code = if error.use_stderr() { BAD_USAGE } else { 0 };
@@ -135,6 +145,8 @@ pub fn main() -> i32 {
         Some(Subcommands::Doctor(args)) => doctor::run(args),
         Some(Subcommands::Config(args)) => config::run(args),
         Some(Subcommands::Bench(args)) => bench::run(args),
+        Some(Subcommands::Completions(args)) => completions::run(args),
+        Some(Subcommands::Man(args)) => completions::man(args),
         Some(Subcommands::Worker(args)) => worker::run(args),
         Some(Subcommands::Queue) => queue::run(),
         Some(Subcommands::Probe) => probe::run(),

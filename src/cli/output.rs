@@ -51,6 +51,12 @@ pub fn text(text: &str) -> anyhow::Result<i32> {
     write(plain_lines(text).as_bytes()).map(|_| 0)
 }
 
+/// Standard output for what is written piece by piece and holds no text that could do something to a terminal. A reader
+/// that has gone ends it.
+pub fn pieces() -> io::BufWriter<io::StdoutLock<'static>> {
+    io::BufWriter::with_capacity(1 << 16, io::stdout().lock())
+}
+
 /// One JSON document, as the whole output of a command: the exit code is 0.
 ///
 /// # Errors

@@ -384,6 +384,13 @@ pub const FIELDS: &[Field] = &[
     field("checkpoint.keep_best", Kind::Bool, "true", "", "keep that of the lowest validation loss, too"),
     field("log.every_updates", at_least(1), "1", "updates", "between two update events"),
     field("log.state_every", at_least(0), "50", "updates", "between two state events; 0 = none"),
+    field(
+        "log.tensorboard",
+        Kind::Bool,
+        "false",
+        "",
+        "a folder `tensorboard` in the run's that grows with it",
+    ),
 ];
 
 /// The architectures that a key of `[model]` or `[data]` belongs to; `None` when it belongs to all.

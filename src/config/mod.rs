@@ -281,4 +281,7 @@ pub struct LogConfig {
     pub every_updates: u64,
     /// Updates between two `state` events; 0 = none.
     pub state_every: u64,
+    /// Whether the run's folder has one for TensorBoard that grows with the run.
+    #[serde(default)]
+    pub tensorboard: bool,
 }

@@ -3,25 +3,49 @@
 //! Use as `#[serde(with = "number")]`, `number::optional` for an `Option<f64>`, `number::list` for a `Vec<f64>`,
 //! `number::pair` for a `[f64; 2]`, `number::map` for numbers by name.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use std::fmt;
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Written {
-    Number(f64),
-    Word(String),
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error, Visitor},
+};
+
+/// A number however it is written. Read directly, and not by trying one form after another: a record has millions of them.
+struct Written(f64);
+
+impl<'de> Deserialize<'de> for Written {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Reader)
+    }
 }
 
-impl Written {
-    fn read<E: Error>(self) -> Result<f64, E> {
-        match self {
-            Self::Number(value) => Ok(value),
-            Self::Word(word) => match &*word {
-                "nan" => Ok(f64::NAN),
-                "inf" => Ok(f64::INFINITY),
-                "-inf" => Ok(f64::NEG_INFINITY),
-                other => Err(E::custom(format!("`{other}` is not a number"))),
-            },
+struct Reader;
+
+impl Visitor<'_> for Reader {
+    type Value = Written;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number, \"nan\", \"inf\" or \"-inf\"")
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Written, E> {
+        Ok(Written(value))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Written, E> {
+        Ok(Written(value as f64))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Written, E> {
+        Ok(Written(value as f64))
+    }
+
+    fn visit_str<E: Error>(self, word: &str) -> Result<Written, E> {
+        match word {
+            "nan" => Ok(Written(f64::NAN)),
+            "inf" => Ok(Written(f64::INFINITY)),
+            "-inf" => Ok(Written(f64::NEG_INFINITY)),
+            other => Err(E::custom(format!("`{other}` is not a number"))),
         }
     }
 }
@@ -36,7 +60,7 @@ pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::
 
 /// Reads one number.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    Written::deserialize(deserializer)?.read()
+    Written::deserialize(deserializer).map(|number| number.0)
 }
 
 /// The word for a number that JSON cannot hold.
@@ -69,7 +93,7 @@ pub mod optional {
 
     /// Reads a number or `null`.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
-        Option::<Written>::deserialize(deserializer)?.map(Written::read).transpose()
+        Ok(Option::<Written>::deserialize(deserializer)?.map(|number| number.0))
     }
 }
 
@@ -93,7 +117,7 @@ pub mod list {
 
     /// Reads the numbers in order.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
-        Vec::<Written>::deserialize(deserializer)?.into_iter().map(Written::read).collect()
+        Ok(Vec::<Written>::deserialize(deserializer)?.into_iter().map(|number| number.0).collect())
     }
 }
 
@@ -142,7 +166,7 @@ pub mod map {
         deserializer: D,
     ) -> Result<BTreeMap<String, f64>, D::Error> {
         let read = BTreeMap::<String, Written>::deserialize(deserializer)?;
-        read.into_iter().map(|(name, value)| Ok((name, value.read()?))).collect()
+        Ok(read.into_iter().map(|(name, value)| (name, value.0)).collect())
     }
 }
 

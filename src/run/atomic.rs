@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Write},
+    io::{self, BufWriter, Write},
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -12,20 +12,53 @@ use std::{
 /// # Errors
 /// Any step fails; what stood there before still stands.
 pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    stream_file(path, |file| file.write_all(bytes))
+}
+
+/// The same for what is written piece by piece, so that none of it need be in memory.
+///
+/// # Errors
+/// Any step fails, or `fill` does; what stood there before still stands.
+pub fn stream_file<E: From<io::Error>>(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<(), E> {
     let temporary = beside(path)?;
-    let written = step().and_then(|()| File::create_new(&temporary)).and_then(|mut file| {
+    let create = || -> io::Result<File> {
         step()?;
-        file.write_all(bytes)?;
+        File::create_new(&temporary)
+    };
+    let written = create().map_err(E::from).and_then(|file| {
+        let mut pieces = BufWriter::with_capacity(PIECE, Pieces(file));
+        fill(&mut pieces)?;
+        let file = pieces.into_inner().map_err(|error| error.into_error())?.0;
         step()?;
-        file.sync_all()
+        Ok(file.sync_all()?)
     });
-    let done = written.and_then(|()| rename(&temporary, path));
+    let done = written.and_then(|()| Ok(rename(&temporary, path)?));
     if done.is_err() {
         // The error that matters is the one above.
         let _ = fs::remove_file(&temporary);
         return done;
     }
-    sync_parent(path)
+    Ok(sync_parent(path)?)
+}
+
+/// Bytes written at once.
+const PIECE: usize = 1 << 18;
+
+/// A file whose every write is a step.
+struct Pieces(File);
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        step()?;
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Lets `fill` write into a temporary folder beside `path`, waits until all of it is on disk, and renames
@@ -272,6 +305,17 @@ mod tests {
         let steps = at_every_step(|path| write_file(path, text().as_bytes()), true, file);
         assert_eq!(steps, 5, "create, write, sync, rename, sync of the folder");
         at_every_step(|path| write_file(path, text().as_bytes()), false, file);
+
+        // A disk that fills after the first piece of many.
+        let long = |path: &Path| {
+            stream_file(path, |file| {
+                (0..3)
+                    .try_for_each(|_| file.write_all(&[b' '; PIECE]))
+                    .and_then(|()| write!(file, "{}", text()))
+            })
+        };
+        let trimmed = |path: &Path| file(path).trim().to_owned();
+        assert!(at_every_step(long, true, trimmed) > 6);
 
         let fill = |inside: &Path| {
             fs::write(inside.join("a"), text())?;

@@ -8,6 +8,7 @@ use super::{
     RunError,
     checkpoint::{Checkpoint, CheckpointInfo},
     strips::StripBuilder,
+    tensorboard::histogram::Histogram,
     tensors::{Decoder, StatsBuilder, TensorFile, UntouchedRows, dtype_name},
 };
 use crate::{
@@ -133,6 +134,22 @@ impl CheckpointView {
         let reconstructed = (shape.len() == 2 && !row.is_empty() && !col.is_empty())
             .then(|| Heat::reconstructed(&row, &col, width));
         Ok(StateDetail { update: self.info.update, tensor, strips, reconstructed })
+    }
+
+    /// How the elements of one parameter's state lie, by its name; a number is no distribution.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn histograms(&self, parameter: &str) -> Result<BTreeMap<String, Histogram>, RunError> {
+        let mut found: BTreeMap<String, Histogram> = BTreeMap::new();
+        for (name, shape, states) in self.parameters.iter().filter(|(name, ..)| name == parameter) {
+            self.tensor(name, shape, states, |state, values| {
+                if !self.shape_of(name, state).is_empty() {
+                    found.entry(state.to_owned()).or_default().push(values);
+                }
+            })?;
+        }
+        Ok(found)
     }
 
     fn shape_of(&self, parameter: &str, state: &str) -> &[usize] {

@@ -196,6 +196,11 @@ impl RunDir {
         self.checkpoints().join(format!("{update:08}"))
     }
 
+    /// What grows for TensorBoard while the run trains.
+    pub fn tensorboard(&self) -> PathBuf {
+        self.path.join("tensorboard")
+    }
+
     /// What the worker and its libraries say.
     pub fn worker_log(&self) -> PathBuf {
         self.path.join("worker.log")

@@ -50,7 +50,7 @@ pub enum RunError {
          run from it with `tui-train fork`"
     )]
     AllMade { run: String, total: u64, more: u64 },
-    #[error("{} exists already, and nothing is overwritten: name another folder with -o", .0.display())]
+    #[error("{} exists already, and nothing is overwritten: name another place with -o, or replace it with --force", .0.display())]
     Taken(PathBuf),
     #[error("{}", no_tensor(.pattern, .nearest.as_deref()))]
     NoTensor { pattern: String, nearest: Option<String> },

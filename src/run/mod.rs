@@ -17,6 +17,7 @@
 //! checkpoint       checkpoints on disk; checkpoint_view, tensors, strips: the optimizer's state in them
 //! script           commands that are given at fixed updates
 //! compare, export  runs side by side; a run as a file for others
+//! tensorboard      files that TensorBoard loads
 //! weights          checkpoints that others made, to start a run from
 //! text, table      figures and tables as text
 //! ```
@@ -56,6 +57,7 @@ pub mod strips;
 pub mod summary;
 pub mod table;
 pub mod tail;
+pub mod tensorboard;
 pub mod tensors;
 pub mod text;
 pub mod verdict;

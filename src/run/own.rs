@@ -56,7 +56,14 @@ pub fn read_text(path: &Path) -> io::Result<String> {
 /// # Errors
 /// There is one; the sentence names it.
 pub fn refuse_links(run: &RunDir) -> Result<(), RunError> {
-    let written = [run.lock(), run.events(), run.worker_log(), run.checkpoints(), run.control_sock()];
+    let written = [
+        run.lock(),
+        run.events(),
+        run.worker_log(),
+        run.checkpoints(),
+        run.control_sock(),
+        run.tensorboard(),
+    ];
     match written.into_iter().find(|path| path.is_symlink()) {
         Some(path) => Err(RunError::Damaged { path, problem: LINK.to_owned() }),
         None => Ok(()),

@@ -191,7 +191,7 @@ impl Standing {
 }
 
 /// Why there is nothing to show, with what the worker said last.
-fn no_record(run: &RunDir, state: State) -> RunError {
+pub(super) fn no_record(run: &RunDir, state: State) -> RunError {
     let problem = match state {
         State::Queued => "the run is queued: no worker has started it yet".to_owned(),
         State::Live | State::Paused => "the worker is still starting; try again in a moment".to_owned(),

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::text::plain;
+use super::{export::escape::markup, text::plain};
 
 /// Where a column's text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +70,22 @@ impl Table {
             text += &line(self.pad(row, &widths, escape));
         }
         text
+    }
+
+    /// A table for a browser; what its cells say stays text.
+    pub fn html(&self) -> String {
+        let row = |tag: &str, cells: &[String]| -> String {
+            let cells = cells.iter().zip(&self.align).map(|(cell, align)| {
+                let class = if *align == Align::Right { " class=\"right\"" } else { "" };
+                format!("<{tag}{class}>{}</{tag}>", markup(cell))
+            });
+            format!("<tr>{}</tr>\n", cells.collect::<String>())
+        };
+        // A table of names and values needs no heading.
+        let named = self.heading.iter().any(|title| !title.is_empty());
+        let heading = if named { row("th", &self.heading) } else { String::new() };
+        let rows: String = self.rows.iter().map(|cells| row("td", cells)).collect();
+        format!("<table>\n{heading}{rows}</table>\n")
     }
 
     fn widths(&self, width: impl Fn(&str) -> usize) -> Vec<usize> {

@@ -145,14 +145,17 @@ impl Reader {
             "json" => Format::Json,
             "md" => Format::Markdown,
             "csv" => Format::Csv,
+            "jsonl" => Format::Jsonl,
+            "svg" => Format::Svg,
+            "html" => Format::Html,
             "commands" => Format::Commands,
-            other => anyhow::bail!("`{other}` is no format: json, md, csv or commands"),
+            other => anyhow::bail!("`{other}` is no format: json, md, csv, jsonl, svg, html or commands"),
         };
         let run = RunDir::resolve(&self.home, id)?;
         let ending = if format == Format::Commands { "toml" } else { name };
         let path = run.path().join(format!("export.{ending}"));
-        let bytes = export::render(&run, format)?;
-        atomic::write_file(&path, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        atomic::stream_file(&path, |out| export::write(&run, format, out, &mut |_, _| {}))
+            .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(path)
     }
 

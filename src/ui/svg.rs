@@ -7,6 +7,8 @@ use ratatui::{
     style::{Color, Modifier},
 };
 
+use crate::run::export::escape::markup;
+
 const CELL_WIDTH: f64 = 8.4;
 /// The height of a line of the fonts named below, so that borders meet.
 const CELL_HEIGHT: f64 = 16.4;
@@ -92,7 +94,7 @@ fn run(
         let left = left + at as f64 * CELL_WIDTH;
         let _ = match dots(&piece, left, top) {
             Some(path) => writeln!(svg, "<path d=\"{path}\" {style}/>"),
-            None => writeln!(svg, "<text x=\"{left:.1}\" y=\"{base:.1}\" {style}>{}</text>", escape(&piece)),
+            None => writeln!(svg, "<text x=\"{left:.1}\" y=\"{base:.1}\" {style}>{}</text>", markup(&piece)),
         };
     }
 }
@@ -128,10 +130,6 @@ fn dots(sign: &str, left: f64, top: f64) -> Option<String> {
         }
     }
     Some(path)
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 fn colour(colour: Color, default: &str) -> String {

@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     protocol::{Alert, Event, Header, Level, Resumed},
-    run::{RunDir, record::Record, writer::EventWriter},
+    run::{RunDir, record::Record, tensorboard::Live, writer::EventWriter},
 };
 
 /// Events that may wait for the disk.
@@ -25,7 +25,58 @@ pub type Events = SyncSender<Event>;
 #[derive(Debug)]
 pub struct EventLog {
     events: Option<Events>,
-    thread: Option<JoinHandle<(EventWriter, Record, io::Result<()>)>>,
+    thread: Option<JoinHandle<(Files, Record, io::Result<()>)>>,
+}
+
+/// The record, and what grows beside it from the same events.
+#[derive(Debug)]
+pub struct Files {
+    record: EventWriter,
+    tensorboard: Option<Live>,
+    /// Why nothing is written beside the record any more.
+    trouble: Option<String>,
+}
+
+impl Files {
+    /// `from` is the update that a resumed run goes on from, and its time.
+    fn new(run: &RunDir, record: EventWriter, header: Option<&Header>, from: Option<(u64, f64)>) -> Self {
+        let mut files = Self { record, tensorboard: None, trouble: None };
+        if let Some(header) = header.filter(|header| header.config.log.tensorboard) {
+            match Live::start(run, header, from) {
+                Ok(live) => files.tensorboard = Some(live),
+                Err(error) => files.gave_up(&error),
+            }
+        }
+        files
+    }
+
+    /// Appends one event.
+    ///
+    /// # Errors
+    /// The record cannot be written; see [`EventWriter::append`].
+    pub fn append(&mut self, event: &Event) -> io::Result<()> {
+        let appended = self.record.append(event);
+        if let Some(Err(error)) = self.tensorboard.as_mut().map(|live| live.take(event)) {
+            self.gave_up(&error);
+        }
+        appended
+    }
+
+    /// A file with a piece of a record at its end cannot be gone on with. The run can.
+    fn gave_up(&mut self, error: &io::Error) {
+        self.tensorboard = None;
+        self.trouble = Some(format!(
+            "nothing more is written for TensorBoard ({error}): `tui-train export --format tensorboard` writes it all"
+        ));
+    }
+
+    /// Waits until the record is on disk.
+    ///
+    /// # Errors
+    /// The disk does not take it.
+    pub fn sync(&self) -> io::Result<()> {
+        self.record.sync()
+    }
 }
 
 impl EventLog {
@@ -37,7 +88,7 @@ impl EventLog {
         let writer = EventWriter::create(run, header)?;
         let mut record = Record::default();
         record.apply(&Event::Header(Box::new(header.clone())));
-        Self::write(writer, record, gone)
+        Self::write(Files::new(run, writer, Some(header), None), record, gone)
     }
 
     /// Goes on with a record, of which `record` is the fold so far, and starts the thread.
@@ -51,13 +102,15 @@ impl EventLog {
         gone: Arc<AtomicBool>,
     ) -> io::Result<Self> {
         let mut writer = EventWriter::reopen(run)?;
+        let from = (resumed.from_update, resumed.time);
         let event = Event::Resumed(Box::new(resumed));
         writer.append(&event)?;
         record.take(event);
-        Self::write(writer, record, gone)
+        let files = Files::new(run, writer, record.header.as_deref(), Some(from));
+        Self::write(files, record, gone)
     }
 
-    fn write(mut writer: EventWriter, mut record: Record, gone: Arc<AtomicBool>) -> io::Result<Self> {
+    fn write(mut writer: Files, mut record: Record, gone: Arc<AtomicBool>) -> io::Result<Self> {
         let (events, queue) = sync_channel::<Event>(DEPTH);
         let thread = std::thread::Builder::new().name("writer".into()).spawn(move || {
             let mut outcome = Ok(());
@@ -76,6 +129,11 @@ impl EventLog {
                     outcome = outcome.and(writer.append(&alert));
                 }
                 outcome = outcome.and(appended);
+                if let Some(message) = writer.trouble.take() {
+                    let alert = warning(&record, message);
+                    record.apply(&alert);
+                    outcome = outcome.and(writer.append(&alert));
+                }
             }
             (writer, record, outcome)
         })?;
@@ -92,7 +150,7 @@ impl EventLog {
     ///
     /// # Errors
     /// The thread panicked.
-    pub fn finish(mut self) -> io::Result<(EventWriter, Record, io::Result<()>)> {
+    pub fn finish(mut self) -> io::Result<(Files, Record, io::Result<()>)> {
         self.events = None;
         let thread = self.thread.take().ok_or_else(|| io::Error::other("the writer has already ended"))?;
         thread.join().map_err(|_| io::Error::other("the thread that writes events panicked"))
@@ -102,10 +160,13 @@ impl EventLog {
 /// Says that the record has a hole, and where it ends.
 fn missing(record: &Record, lost: u64) -> Event {
     let events = if lost == 1 { "event" } else { "events" };
-    Event::Alert(Alert {
-        update: record.updates(),
-        time: record.totals.time,
-        level: Level::Warning,
-        message: format!("{lost} {events} before this could not be written: the record does not have them"),
-    })
+    warning(
+        record,
+        format!("{lost} {events} before this could not be written: the record does not have them"),
+    )
+}
+
+fn warning(record: &Record, message: String) -> Event {
+    let (update, time) = (record.updates(), record.totals.time);
+    Event::Alert(Alert { update, time, level: Level::Warning, message })
 }

@@ -91,7 +91,7 @@ fn nothing_a_stranger_wrote_reaches_the_terminal_as_a_command() {
             vec!["attach", path, "--once", "--size", "200x60", "--screen", "state"],
             vec!["attach", path, "--once", "--size", "200x60"],
         ];
-        for format in ["json", "md", "csv", "commands"] {
+        for format in ["json", "md", "csv", "jsonl", "svg", "html", "commands"] {
             commands.push(vec!["export", path, "--format", format]);
         }
         let mut said = String::new();

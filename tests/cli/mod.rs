@@ -6,6 +6,7 @@ mod check;
 mod classification_data;
 mod commands;
 mod doctor;
+mod exports;
 mod fork;
 mod headless;
 mod hostile;

@@ -43,7 +43,8 @@ pub(crate) const READERS: [Reader; 9] = [
 /// Between `run.toml` and `events.jsonl` in one file.
 const BETWEEN: &[u8] = b"----\n";
 /// What `export` writes of a run without a checkpoint.
-const FORMATS: [Format; 3] = [Format::Json, Format::Markdown, Format::Csv];
+const FORMATS: [Format; 6] =
+    [Format::Json, Format::Markdown, Format::Csv, Format::Jsonl, Format::Svg, Format::Html];
 
 /// A folder that is gone with its value.
 struct Scratch(tempfile::TempDir);
@@ -194,7 +195,10 @@ pub(crate) fn run(bytes: &[u8]) {
     assert_eq!(list(&home).expect("a list").len(), 1);
     if let Ok(standing) = Standing::read(&run) {
         drop(standing.json());
-        FORMATS.into_iter().for_each(|format| drop(export::render(&run, format)));
+        for format in FORMATS {
+            drop(export::write(&run, format, &mut std::io::sink(), &mut |_, _| {}));
+        }
+        drop(export::tensorboard::write(&run, scratch.0.path(), &mut |_, _| {}));
         drop(compare(&[run.clone(), run.clone()]));
     }
     let launch = Launch::new(home, Start::Watch(run), Layers::new());

@@ -1,90 +1,57 @@
-//! One row an update, with the metrics' names as columns.
+//! One row an update as CSV.
 
-use std::collections::BTreeMap;
+use std::io::{self, Write};
 
-use crate::{
-    protocol::{Event, Update, number},
-    run::{Record, RunDir, RunError},
+use super::{
+    ExportError,
+    kept::Progress,
+    rows::{self, COLUMNS, Cell},
 };
+use crate::{protocol::number, run::RunDir};
 
-/// The columns, in order.
-pub const COLUMNS: [&str; 10] = [
-    "update",
-    "time",
-    "tokens",
-    "micro_batches",
-    "train/loss",
-    "train/learning_rate",
-    "train/grad_norm",
-    "perf/tokens_per_second",
-    "skipped",
-    "val/loss",
-];
-
-/// What is known of one update.
-#[derive(Debug, Clone, Default)]
-struct Row {
-    update: Option<Update>,
-    /// Time and loss.
-    validation: Option<(f64, f64)>,
-}
-
-/// All updates as CSV. A cell is empty where there was no such event; numbers read back as they were.
+/// Writes all updates as CSV, row after row. A cell is empty where there was no such event; numbers read back as they
+/// were, and what is not finite is `nan`, `inf` or `-inf`.
 ///
 /// # Errors
-/// The record cannot be read.
-pub fn render(run: &RunDir) -> Result<Vec<u8>, RunError> {
-    let mut rows: BTreeMap<u64, Row> = BTreeMap::new();
-    Record::read_with(run, |event| match event {
-        Event::Update(update) => {
-            rows.entry(update.update).or_default().update = Some(update.clone());
-        }
-        Event::Validation(validation) => {
-            rows.entry(validation.update).or_default().validation = Some((validation.time, validation.loss));
-        }
-        Event::Resumed(resumed) => {
-            rows.retain(|update, _| *update <= resumed.from_update);
-        }
-        _ => {}
-    })?;
-    write(&rows).map_err(|error| RunError::Damaged { path: run.events(), problem: error.to_string() })
+/// The record cannot be read, or `out` cannot be written.
+pub fn write(run: &RunDir, out: &mut dyn Write, progress: Progress<'_>) -> Result<(), ExportError> {
+    // Neither a name of a column nor a number needs quotes.
+    writeln!(out, "{}", COLUMNS.join(","))?;
+    rows::each(run, progress, |cells| Ok(row(out, cells)?))
 }
 
-fn write(rows: &BTreeMap<u64, Row>) -> Result<Vec<u8>, csv::Error> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(COLUMNS)?;
-    for (number, row) in rows {
-        let update = row.update.as_ref();
-        let whole = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
-        let float = |value: Option<f64>| value.map(text).unwrap_or_default();
-        writer.write_record([
-            number.to_string(),
-            float(update.map(|u| u.time).or(row.validation.map(|(time, _)| time))),
-            whole(update.map(|u| u.tokens)),
-            whole(update.map(|u| u.micro_batches)),
-            float(update.map(|u| u.loss)),
-            float(update.map(|u| u.learning_rate)),
-            float(update.map(|u| u.grad_norm)),
-            float(update.map(|u| u.tokens_per_second)),
-            update.map(|u| u.skipped.to_string()).unwrap_or_default(),
-            float(row.validation.map(|(_, loss)| loss)),
-        ])?;
+fn row(out: &mut dyn Write, cells: &[Cell]) -> io::Result<()> {
+    for (at, cell) in cells.iter().enumerate() {
+        if at > 0 {
+            out.write_all(b",")?;
+        }
+        match *cell {
+            Cell::Empty => {}
+            Cell::Whole(value) => write!(out, "{value}")?,
+            Cell::Flag(value) => write!(out, "{value}")?,
+            Cell::Float(value) => match number::word(value) {
+                Some(word) => out.write_all(word.as_bytes())?,
+                // The shortest text that reads back as the same number.
+                None => write!(out, "{value:?}")?,
+            },
+        }
     }
-    writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))
-}
-
-/// The shortest text that reads back as the same number.
-fn text(value: f64) -> String {
-    number::word(value).map_or_else(|| format!("{value:?}"), str::to_owned)
+    out.write_all(b"\n")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
-    use crate::run::{EventWriter, sample};
+    use crate::{
+        protocol::{Event, Host},
+        run::{EventWriter, sample},
+    };
 
     fn rows(run: &RunDir) -> Vec<BTreeMap<String, String>> {
-        let bytes = render(run).unwrap();
+        let mut bytes = Vec::new();
+        write(run, &mut bytes, &mut |_, _| {}).unwrap();
         csv::Reader::from_reader(&bytes[..]).deserialize().map(Result::unwrap).collect()
     }
 
@@ -96,17 +63,23 @@ mod tests {
         for (index, &loss) in losses.iter().enumerate() {
             writer.append(&sample::update(index as u64 + 1, loss)).unwrap();
         }
-        writer.append(&sample::validation(2, 2.5)).unwrap();
-        writer.append(&sample::validation(9, 2.25)).unwrap();
+        let host = Host { update: 4, host_rss: Some(9), ..Host::default() };
+        writer.append(&Event::Host(host)).unwrap();
+        for (update, loss) in [(2, 2.5), (6, 2.375), (9, 2.25)] {
+            writer.append(&sample::validation(update, loss)).unwrap();
+        }
+        writer.append(&sample::update(7, 1.0)).unwrap();
         let rows = rows(&run);
-        assert_eq!(rows.len(), 5);
+        let updates: Vec<_> = rows.iter().map(|row| row["update"].as_str()).collect();
+        assert_eq!(updates, ["1", "2", "3", "4", "6", "7", "9"]);
         for (row, loss) in rows.iter().zip(losses) {
             let read: f64 = row["train/loss"].parse().unwrap();
             assert!(read == loss || (read.is_nan() && loss.is_nan()), "{row:?}");
         }
         assert_eq!((rows[1]["val/loss"].as_str(), rows[0]["val/loss"].as_str()), ("2.5", ""));
         assert_eq!((rows[3]["tokens"].as_str(), rows[3]["skipped"].as_str()), ("2048", "false"));
-        assert_eq!((rows[4]["update"].as_str(), rows[4]["train/loss"].as_str()), ("9", ""));
+        assert_eq!((rows[3]["mem/host_rss"].as_str(), rows[2]["mem/host_rss"].as_str()), ("9", ""));
+        assert_eq!((rows[6]["val/loss"].as_str(), rows[6]["train/loss"].as_str()), ("2.25", ""));
     }
 
     #[test]

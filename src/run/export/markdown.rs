@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::{
     config::Task,
-    protocol::{DataReport, Summary},
+    protocol::{Alert, CommandRecord, DataReport, Summary},
     run::{
         RunDir, RunError, Standing,
         table::Table,
@@ -37,7 +37,7 @@ pub fn summary(summary: &Summary) -> String {
     heading(summary, summary.reason.as_str()) + &body(summary)
 }
 
-fn standing_line(standing: &Standing) -> String {
+pub(super) fn standing_line(standing: &Standing) -> String {
     if standing.has_ended() {
         standing.summary.reason.as_str().to_owned()
     } else {
@@ -64,7 +64,7 @@ fn body(summary: &Summary) -> String {
     {
         let _ = write!(page, "\n## {title}\n\n{}", table.markdown());
     }
-    page += &machine(summary);
+    let _ = write!(page, "\n## Machine\n\n{}", machine(summary).markdown());
     page += &data(summary);
     page += &happened(summary);
     let _ = write!(page, "\nShow this run again: `{}`\n", plain(&summary.show_command));
@@ -206,8 +206,8 @@ pub fn configuration(summary: &Summary) -> Table {
     table
 }
 
-fn machine(summary: &Summary) -> String {
-    let mut page = "\n## Machine\n\n".to_owned();
+/// What it ran on, also used by the page for a browser.
+pub(super) fn machine(summary: &Summary) -> Table {
     let mut table = Table::new(&["", ""]);
     table.row(["device".to_owned(), format!("{}, {} threads", summary.device, summary.threads)]);
     for (name, value) in &summary.hardware {
@@ -218,26 +218,30 @@ fn machine(summary: &Summary) -> String {
     }
     let git = summary.git.as_ref().map(|git| format!(", revision {git}")).unwrap_or_default();
     table.row(["tui-train".to_owned(), summary.version.clone() + &git]);
-    page += &table.markdown();
-    page
+    table
 }
 
 fn data(summary: &Summary) -> String {
+    let mut page = format!("\n## Data\n\n{}\n", learned_from(summary));
     let data = &summary.data;
-    let mut page = match summary.config.model.arch.task() {
-        Task::LanguageModel => text(data),
-        Task::Classification => rows(data),
-    };
     for (why, times) in &data.left_out {
         let _ = writeln!(page, "- left out: {} ({})", plain(why), count(*times));
     }
     page
 }
 
+/// The data in a sentence.
+pub(super) fn learned_from(summary: &Summary) -> String {
+    match summary.config.model.arch.task() {
+        Task::LanguageModel => text(&summary.data),
+        Task::Classification => rows(&summary.data),
+    }
+}
+
 /// What a language model learns from.
 fn text(data: &DataReport) -> String {
     format!(
-        "\n## Data\n\n{}: {} documents, {}; {} training tokens in {} sequences, {} validation tokens in {}.\n",
+        "{}: {} documents, {}; {} training tokens in {} sequences, {} validation tokens in {}.",
         plain(&data.source),
         count(data.documents),
         bytes(data.bytes),
@@ -256,7 +260,7 @@ fn rows(data: &DataReport) -> String {
         false => format!("; labels: {}", labels.join(", ")),
     };
     format!(
-        "\n## Data\n\n{}: {} rows, {}; {} to train on ({} tokens), {} held out ({} tokens){labels}.\n",
+        "{}: {} rows, {}; {} to train on ({} tokens), {} held out ({} tokens){labels}.",
         plain(&data.source),
         count(data.documents),
         bytes(data.bytes),
@@ -268,21 +272,21 @@ fn rows(data: &DataReport) -> String {
 }
 
 fn happened(summary: &Summary) -> String {
-    let commands: Vec<String> = summary
-        .interventions
-        .iter()
-        .map(|command| {
-            let value = command.value.map(|value| format!(" {}", number(value))).unwrap_or_default();
-            let why = command.why.as_ref().map(|why| format!(": {}", plain(why))).unwrap_or_default();
-            format!("update {}: {}{value}, {}{why}", count(command.update), command.name, command.outcome)
-        })
-        .collect();
-    let warnings: Vec<String> = summary
-        .warnings
-        .iter()
-        .map(|alert| format!("update {}: {}", count(alert.update), plain(&alert.message)))
-        .collect();
+    let commands: Vec<String> = summary.interventions.iter().map(intervention).collect();
+    let warnings: Vec<String> = summary.warnings.iter().map(warning).collect();
     section("Interventions", &commands) + &section("Warnings", &warnings)
+}
+
+/// A command in a line.
+pub(super) fn intervention(command: &CommandRecord) -> String {
+    let value = command.value.map(|value| format!(" {}", number(value))).unwrap_or_default();
+    let why = command.why.as_ref().map(|why| format!(": {}", plain(why))).unwrap_or_default();
+    format!("update {}: {}{value}, {}{why}", count(command.update), command.name, command.outcome)
+}
+
+/// An alert in a line.
+pub(super) fn warning(alert: &Alert) -> String {
+    format!("update {}: {}", count(alert.update), plain(&alert.message))
 }
 
 fn section(title: &str, lines: &[String]) -> String {
@@ -303,7 +307,7 @@ fn section(title: &str, lines: &[String]) -> String {
 mod tests {
     use super::*;
     use crate::{
-        protocol::{Alert, Event, Host, Level},
+        protocol::{Event, Host, Level},
         run::{EventWriter, sample},
     };
 

@@ -1,0 +1,81 @@
+//! A bar on standard error where somebody waits: after a second, and only on a terminal.
+
+use std::{
+    io::IsTerminal,
+    time::{Duration, Instant},
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// How long nobody minds.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How far something is. The bar is gone when this is.
+#[derive(Debug)]
+pub struct Bar {
+    what: &'static str,
+    template: &'static str,
+    begun: Instant,
+    is_terminal: bool,
+    shown: Option<ProgressBar>,
+}
+
+impl Bar {
+    /// A bar of bytes. `what` reads like `reading`.
+    pub fn bytes(what: &'static str) -> Self {
+        Self::new(what, "{msg} [{bar:30}] {bytes} of {total_bytes}, {eta} left")
+    }
+
+    /// A bar of things that are counted.
+    pub fn count(what: &'static str) -> Self {
+        Self::new(what, "{msg} [{bar:30}] {pos} of {len}, {eta} left")
+    }
+
+    fn new(what: &'static str, template: &'static str) -> Self {
+        let is_terminal = std::io::stderr().is_terminal();
+        Self { what, template, begun: Instant::now(), is_terminal, shown: None }
+    }
+
+    /// So much is done, of that.
+    pub fn at(&mut self, done: u64, total: u64) {
+        if self.shown.is_none() && is_due(self.begun.elapsed(), self.is_terminal) {
+            let style = ProgressStyle::with_template(self.template);
+            let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
+            self.shown = Some(ProgressBar::new(total).with_style(style).with_message(self.what));
+        }
+        if let Some(bar) = &self.shown {
+            bar.set_length(total);
+            bar.set_position(done);
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.shown {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn is_due(elapsed: Duration, is_terminal: bool) -> bool {
+    is_terminal && elapsed >= PATIENCE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_comes_after_a_second_and_on_a_terminal_alone() {
+        let moment = Duration::from_millis(10);
+        assert!(!is_due(PATIENCE - moment, true) && is_due(PATIENCE, true) && !is_due(PATIENCE * 9, false));
+        for bar in [Bar::bytes("reading"), Bar::count("measuring")] {
+            assert!(ProgressStyle::with_template(bar.template).is_ok());
+        }
+        let mut bar = Bar::count("measuring");
+        bar.is_terminal = false;
+        bar.at(1, 2);
+        assert!(bar.shown.is_none());
+    }
+}

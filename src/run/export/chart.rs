@@ -1,0 +1,424 @@
+//! Panels of lines as SVG, written by hand: the pictures are small, readable and the same on every machine.
+
+use std::fmt::Write as _;
+
+use super::{curves::Point, escape::markup};
+use crate::run::text;
+
+/// Width of the picture.
+const WIDTH: f64 = 960.0;
+/// Space left of the plots, for the labels of the ticks.
+const LEFT: f64 = 92.0;
+const RIGHT: f64 = 24.0;
+/// Space above the first panel, for the title.
+const HEADING: f64 = 64.0;
+/// Title and legend of a panel, above its plot.
+const ABOVE: f64 = 44.0;
+/// Ticks and name of the horizontal axis, below it.
+const BELOW: f64 = 44.0;
+/// Columns that a line is summed up in when it has more points.
+const COLUMNS: usize = 420;
+/// The largest is so many times the smallest before an axis becomes logarithmic.
+const LOGARITHMIC: f64 = 200.0;
+/// What lies beyond is drawn at the edge: a range must have a size.
+const LARGEST: f64 = 1e300;
+/// Colours that people who see fewer of them can tell apart, on paper and on black.
+const COLOURS: [(&str, &str); 5] = [
+    ("#0072b2", "#56b4e9"),
+    ("#d55e00", "#ff9d5c"),
+    ("#009e73", "#3fd0a4"),
+    ("#b0508a", "#e29ac6"),
+    ("#8a6d00", "#e6c34a"),
+];
+
+/// How figures of a panel are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    Number,
+    Bytes,
+}
+
+/// How a line is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stroke {
+    /// With its mean on top when it has more points than the picture has room for.
+    Plain,
+    /// With a dot at every point, if they are few.
+    Dots,
+    /// A figure that was estimated.
+    Dashed,
+}
+
+/// A line of a panel.
+#[derive(Debug)]
+pub(super) struct Line<'a> {
+    pub(super) name: String,
+    pub(super) points: &'a [Point],
+    pub(super) stroke: Stroke,
+}
+
+/// A plot with its axes.
+#[derive(Debug)]
+pub(super) struct Panel<'a> {
+    pub(super) title: &'static str,
+    /// What the vertical axis counts.
+    pub(super) unit_name: &'static str,
+    pub(super) unit: Unit,
+    /// Whether a wide range is drawn on a logarithmic axis.
+    pub(super) may_be_logarithmic: bool,
+    pub(super) height: f64,
+    pub(super) lines: Vec<Line<'a>>,
+}
+
+/// The whole picture.
+pub(super) fn picture(title: &str, subtitle: &str, panels: &[Panel<'_>]) -> String {
+    let height = HEADING + panels.iter().map(|panel| ABOVE + panel.height + BELOW).sum::<f64>();
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
+         height=\"{height}\" role=\"img\" font-family=\"system-ui,'DejaVu Sans',Helvetica,Arial,sans-serif\" \
+         font-size=\"12\">\n<title>{title}</title>\n<desc>{subtitle}</desc>\n",
+        title = markup(title),
+        subtitle = markup(subtitle),
+    );
+    svg += &style();
+    let _ = writeln!(svg, "<rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\" fill=\"#ffffff\"/>");
+    let _ = writeln!(
+        svg,
+        "<text class=\"ink\" x=\"{LEFT}\" y=\"30\" font-size=\"18\" font-weight=\"600\" fill=\"#1a1a1a\">{}</text>\n\
+         <text class=\"faint\" x=\"{LEFT}\" y=\"50\" fill=\"#5a5a5a\">{}</text>",
+        markup(title),
+        markup(subtitle)
+    );
+    let mut top = HEADING;
+    for panel in panels {
+        draw(&mut svg, panel, top + ABOVE);
+        top += ABOVE + panel.height + BELOW;
+    }
+    svg += "</svg>\n";
+    svg
+}
+
+/// Readers that know no style sheets take the attributes, which are those of paper.
+fn style() -> String {
+    let mut style = "<style>@media (prefers-color-scheme: dark){.paper{fill:#14161b}.ink{fill:#e6e6e6}\
+                     .faint{fill:#a0a4ad}.grid{stroke:#2c3038}.frame{stroke:#5a606b}"
+        .to_owned();
+    for (at, (_, dark)) in COLOURS.iter().enumerate() {
+        let _ = write!(style, ".s{at}{{stroke:{dark}}}.f{at}{{fill:{dark}}}");
+    }
+    style + "}</style>\n"
+}
+
+/// A range of the vertical axis.
+#[derive(Debug, Clone, Copy)]
+struct Scale {
+    low: f64,
+    high: f64,
+    logarithmic: bool,
+}
+
+impl Scale {
+    /// The range of all finite figures, with a little room; a range without extent gets some.
+    fn of(panel: &Panel<'_>) -> Option<Self> {
+        let finite = || {
+            let points = panel.lines.iter().flat_map(|line| line.points);
+            points.map(|point| point.1).filter(|value| value.is_finite())
+        };
+        let (low, high) = (finite().reduce(f64::min)?.max(-LARGEST), finite().reduce(f64::max)?.min(LARGEST));
+        if panel.may_be_logarithmic && low > 0.0 && high / low > LOGARITHMIC {
+            return Some(Self { low: low.log10() - 0.05, high: high.log10() + 0.05, logarithmic: true });
+        }
+        let room = match high - low {
+            0.0 if high == 0.0 => 1.0,
+            0.0 => 0.5 * high.abs(),
+            extent => 0.05 * extent,
+        };
+        // Bytes and rates begin at zero when they come near it.
+        let from = if low >= 0.0 && low < 0.5 * high { 0.0 } else { low - room };
+        Some(Self { low: from, high: high + room, logarithmic: false })
+    }
+
+    /// 0 at the low end, 1 at the high end.
+    fn place(&self, value: f64) -> f64 {
+        let value = if self.logarithmic { value.log10() } else { value };
+        ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
+    }
+
+    fn ticks(&self, unit: Unit) -> Vec<(f64, String)> {
+        if self.logarithmic {
+            let powers = self.low.ceil() as i32..=self.high.floor() as i32;
+            let every = (powers.clone().count() as i32 / 6).max(1);
+            let powers = powers.filter(|power| power.rem_euclid(every) == 0);
+            return powers.map(|power| (10_f64.powi(power), format!("1e{power}"))).collect();
+        }
+        let size = match unit {
+            Unit::Number => 1.0,
+            Unit::Bytes => 1024_f64.powf((self.high.max(1.0).log2() / 10.0 - 0.1).floor().clamp(0.0, 5.0)),
+        };
+        let write = |value: f64, step: f64| match unit {
+            Unit::Number => number(value, step),
+            Unit::Bytes => {
+                let names = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+                let name = names[(size.log2() / 10.0) as usize % names.len()];
+                format!("{} {name}", number(value / size, step / size))
+            }
+        };
+        let step = size * round((self.high - self.low) / size / 5.0);
+        multiples(self.low, self.high, step).map(|value| (value, write(value, step))).collect()
+    }
+}
+
+fn multiples(low: f64, high: f64, step: f64) -> impl Iterator<Item = f64> {
+    let first = (low / step - 1e-9).ceil();
+    let count = ((high / step + 1e-9).floor() - first + 1.0).clamp(0.0, 64.0) as u32;
+    (0..count).map(move |at| (first + f64::from(at)) * step)
+}
+
+/// The next of 1, 2, 5 times a power of ten.
+fn round(rough: f64) -> f64 {
+    if !(rough.is_finite() && rough > 0.0) {
+        return 1.0;
+    }
+    let power = 10_f64.powf(rough.log10().floor());
+    let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| rough <= factor * power * (1.0 + 1e-9));
+    power * factor.unwrap_or(10.0)
+}
+
+/// A tick, with the digits that its step needs.
+fn number(value: f64, step: f64) -> String {
+    if value.abs() < step * 1e-9 {
+        return "0".to_owned();
+    }
+    let size = value.abs().max(step);
+    if !(1e-2..1e5).contains(&size) {
+        let digits = (value.abs().log10().floor() - step.log10().floor()).clamp(0.0, 6.0) as usize;
+        return format!("{value:.digits$e}").replace(".0e", "e");
+    }
+    let digits = (-step.log10().floor()).clamp(0.0, 8.0) as usize;
+    format!("{value:.digits$}")
+}
+
+/// One panel whose plot begins at `top`.
+fn draw(svg: &mut String, panel: &Panel<'_>, top: f64) {
+    let (right, bottom) = (WIDTH - RIGHT, top + panel.height);
+    let scale = Scale::of(panel);
+    let logarithmic = scale.is_some_and(|scale| scale.logarithmic);
+    let _ = writeln!(
+        svg,
+        "<g>\n<text class=\"ink\" x=\"{LEFT}\" y=\"{y:.1}\" font-size=\"14\" font-weight=\"600\" fill=\"#1a1a1a\">{}</text>",
+        markup(panel.title),
+        y = top - 24.0
+    );
+    let points = || panel.lines.iter().flat_map(|line| line.points);
+    let updates = (points().map(|point| point.0).min(), points().map(|point| point.0).max());
+    let (Some(scale), (Some(first), Some(last))) = (scale, updates) else {
+        let _ = writeln!(
+            svg,
+            "<text class=\"faint\" x=\"{LEFT}\" y=\"{y:.1}\" fill=\"#5a5a5a\">nothing was recorded</text>\n</g>",
+            y = top + 16.0
+        );
+        return;
+    };
+    let across = Across { first: first as f64, last: (last as f64).max(first as f64 + 1.0) };
+    let y_of = |value: f64| bottom - scale.place(value) * panel.height;
+    for (value, label) in scale.ticks(panel.unit) {
+        let y = y_of(value);
+        let _ = writeln!(
+            svg,
+            "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{right}\" stroke=\"#e3e3e3\"/>\
+             <text class=\"faint\" x=\"{x}\" y=\"{base:.1}\" text-anchor=\"end\" fill=\"#5a5a5a\">{label}</text>",
+            x = LEFT - 8.0,
+            base = y + 4.0
+        );
+    }
+    let step = round((across.last - across.first) / 8.0).max(1.0);
+    for value in multiples(across.first, across.last, step) {
+        let x = across.place(value);
+        let _ = writeln!(
+            svg,
+            "<path class=\"grid\" d=\"M{x:.1} {top:.1}V{bottom:.1}\" stroke=\"#e3e3e3\"/>\
+             <text class=\"faint\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" fill=\"#5a5a5a\">{}</text>",
+            text::count(value.max(0.0) as u64),
+            y = bottom + 16.0
+        );
+    }
+    let _ = writeln!(
+        svg,
+        "<path class=\"frame\" d=\"M{LEFT} {top:.1}V{bottom:.1}H{right}\" fill=\"none\" stroke=\"#9a9a9a\"/>\n\
+         <text class=\"faint\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" fill=\"#5a5a5a\">update</text>\n\
+         <text class=\"faint\" transform=\"translate(16 {middle:.1}) rotate(-90)\" text-anchor=\"middle\" \
+         fill=\"#5a5a5a\">{}{}</text>",
+        markup(panel.unit_name),
+        if logarithmic { ", logarithmic" } else { "" },
+        x = (LEFT + right) / 2.0,
+        y = bottom + 34.0,
+        middle = (top + bottom) / 2.0,
+    );
+    let mut legend = LEFT;
+    for (at, line) in panel.lines.iter().enumerate() {
+        let (colour, index) = (COLOURS[at % COLOURS.len()].0, at % COLOURS.len());
+        let name = stroke(svg, line, index, colour, &across, &y_of);
+        let dashes = if line.stroke == Stroke::Dashed { " stroke-dasharray=\"6 4\"" } else { "" };
+        let _ = writeln!(
+            svg,
+            "<path class=\"s{index}\" d=\"M{legend:.1} {y:.1}h18\" stroke=\"{colour}\" stroke-width=\"2\"{dashes}/>\
+             <text class=\"ink\" x=\"{x:.1}\" y=\"{base:.1}\" fill=\"#1a1a1a\">{}</text>",
+            markup(&name),
+            y = top - 10.0,
+            x = legend + 23.0,
+            base = top - 6.0
+        );
+        legend += 44.0 + 6.3 * name.chars().count() as f64;
+    }
+    *svg += "</g>\n";
+}
+
+/// The horizontal axis.
+struct Across {
+    first: f64,
+    last: f64,
+}
+
+impl Across {
+    fn place(&self, update: f64) -> f64 {
+        LEFT + (update - self.first) / (self.last - self.first) * (WIDTH - RIGHT - LEFT)
+    }
+}
+
+/// What the points of one column of the picture come to; nothing that is not finite is counted.
+#[derive(Debug, Clone, Copy)]
+struct Column {
+    update: f64,
+    low: f64,
+    high: f64,
+    sum: f64,
+    count: u64,
+}
+
+/// Draws a line and returns its name, with what was summed up and what is missing.
+fn stroke(
+    svg: &mut String,
+    line: &Line<'_>,
+    index: usize,
+    colour: &str,
+    across: &Across,
+    y_of: &impl Fn(f64) -> f64,
+) -> String {
+    let mut name = line.name.clone();
+    let missing = line.points.iter().filter(|point| !point.1.is_finite()).count();
+    let mut path = |pieces: &[Vec<(f64, f64)>], width: f64, opacity: f64| {
+        let mut d = String::new();
+        for piece in pieces {
+            for (at, &(update, value)) in piece.iter().enumerate() {
+                let sign = if at == 0 { 'M' } else { 'L' };
+                let _ = write!(d, "{sign}{:.1} {:.1}", across.place(update), y_of(value));
+            }
+            // A point alone is seen, too.
+            if piece.len() == 1 {
+                d += "h0.01";
+            }
+        }
+        let dashes = if line.stroke == Stroke::Dashed { " stroke-dasharray=\"6 4\"" } else { "" };
+        let _ = writeln!(
+            svg,
+            "<path class=\"s{index}\" d=\"{d}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" \
+             stroke-opacity=\"{opacity}\" stroke-linejoin=\"round\" stroke-linecap=\"round\"{dashes}/>"
+        );
+    };
+    if line.points.len() <= 2 * COLUMNS {
+        path(&pieces(line.points.iter().map(|&(update, value)| (update as f64, value))), 1.6, 1.0);
+    } else {
+        let columns = columns(line.points, across);
+        let most = columns.iter().map(|column| column.count).max().unwrap_or(0);
+        let spread =
+            columns.iter().flat_map(|column| [(column.update, column.low), (column.update, column.high)]);
+        path(&pieces(spread), 1.0, 0.35);
+        path(
+            &pieces(columns.iter().map(|column| (column.update, column.sum / column.count as f64))),
+            1.8,
+            1.0,
+        );
+        let _ = write!(name, ": range and mean of up to {} updates", text::count(most));
+    }
+    if line.stroke == Stroke::Dots && line.points.len() <= 120 {
+        for &(update, value) in line.points.iter().filter(|point| point.1.is_finite()) {
+            let _ = writeln!(
+                svg,
+                "<circle class=\"f{index}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"2.6\" fill=\"{colour}\"/>",
+                across.place(update as f64),
+                y_of(value)
+            );
+        }
+    }
+    if missing > 0 {
+        let _ = write!(name, " ({} not finite)", text::count(missing as u64));
+    }
+    name
+}
+
+/// The line in pieces between figures that are not finite.
+fn pieces(points: impl Iterator<Item = (f64, f64)>) -> Vec<Vec<(f64, f64)>> {
+    let mut pieces = vec![Vec::new()];
+    for point in points {
+        if !point.1.is_finite() {
+            pieces.push(Vec::new());
+        } else if let Some(piece) = pieces.last_mut() {
+            piece.push(point);
+        }
+    }
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
+}
+
+fn columns(points: &[Point], across: &Across) -> Vec<Column> {
+    let mut columns: Vec<Option<Column>> = vec![None; COLUMNS];
+    for &(update, value) in points.iter().filter(|point| point.1.is_finite()) {
+        let share = (update as f64 - across.first) / (across.last - across.first);
+        let at = ((share * COLUMNS as f64) as usize).min(COLUMNS - 1);
+        let middle = across.first + (at as f64 + 0.5) / COLUMNS as f64 * (across.last - across.first);
+        let column =
+            columns[at].get_or_insert(Column { update: middle, low: value, high: value, sum: 0.0, count: 0 });
+        column.low = column.low.min(value);
+        column.high = column.high.max(value);
+        column.sum += value;
+        column.count += 1;
+    }
+    columns.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scale(low: f64, high: f64) -> Scale {
+        Scale { low, high, logarithmic: false }
+    }
+
+    fn labels(scale: Scale, unit: Unit) -> Vec<String> {
+        scale.ticks(unit).into_iter().map(|(_, label)| label).collect()
+    }
+
+    #[test]
+    fn ticks_are_round_in_their_unit() {
+        assert_eq!(labels(scale(0.0, 5.2), Unit::Number), ["0", "2", "4"]);
+        assert_eq!(labels(scale(2.13, 2.47), Unit::Number), ["2.2", "2.3", "2.4"]);
+        assert_eq!(labels(scale(0.0, 1e-3), Unit::Number), ["0", "2e-4", "4e-4", "6e-4", "8e-4", "1e-3"]);
+        let mib = 1024.0 * 1024.0;
+        assert_eq!(labels(scale(0.0, 5.0 * mib), Unit::Bytes)[..3], ["0 MiB", "1 MiB", "2 MiB"]);
+        assert_eq!(labels(scale(0.0, 1.5 * 1024.0 * mib), Unit::Bytes)[1], "500 MiB");
+        let wide = Scale { low: -3.2, high: 1.1, logarithmic: true };
+        assert_eq!(labels(wide, Unit::Number), ["1e-3", "1e-2", "1e-1", "1e0", "1e1"]);
+    }
+
+    #[test]
+    fn a_line_breaks_where_a_figure_is_missing_and_columns_lose_no_extreme() {
+        let broken = [(1.0, 2.0), (2.0, f64::NAN), (3.0, 1.0), (4.0, 0.5)];
+        assert_eq!(pieces(broken.into_iter()).iter().map(Vec::len).collect::<Vec<_>>(), [1, 2]);
+        let points: Vec<Point> = (0..10_000).map(|at| (at, if at == 7777 { 99.0 } else { 1.0 })).collect();
+        let across = Across { first: 0.0, last: 9999.0 };
+        let columns = columns(&points, &across);
+        assert_eq!(columns.len(), COLUMNS);
+        assert_eq!(columns.iter().map(|column| column.count).sum::<u64>(), 10_000);
+        assert_eq!(columns.iter().filter(|column| column.high == 99.0).count(), 1);
+    }
+}
