@@ -67,6 +67,12 @@ pub enum Action {
     SortNext,
     SortPrevious,
     SortReverse,
+    /// State tensors under their layers, or flat.
+    GroupLayers,
+    /// The next side of the opened tensor.
+    NextView,
+    /// The same tensor of another run, and of the next one.
+    Beside,
     Start,
     Edit,
     Reset,
@@ -134,6 +140,9 @@ pub const ACTIONS: &[About] = &[
     about(Action::SortNext, "sort-next", "sort by the next column"),
     about(Action::SortPrevious, "sort-previous", "sort by the column before"),
     about(Action::SortReverse, "sort-reverse", "reverse the order"),
+    about(Action::GroupLayers, "group", "tensors under their layers, or flat"),
+    about(Action::NextView, "view", "the next side of the opened tensor"),
+    about(Action::Beside, "beside", "the tensor beside another run's; then the next"),
     about(Action::Open, "open", "open or zoom what has the focus"),
     about(Action::Zoom, "zoom", "zoom the focused panel, and back"),
     about(Action::FocusNext, "focus-next", "focus the next panel"),

@@ -12,7 +12,7 @@ use super::{
 use crate::protocol::{Answer, Command, Event, StateDetail};
 
 /// Most values of a strip that are asked for.
-const STRIP: usize = 256;
+pub(super) const STRIP: usize = 256;
 
 impl State {
     pub(super) fn input(&mut self, input: Input) {
@@ -82,6 +82,11 @@ impl State {
                 self.show(Screen::Train);
                 return vec![Effect::Watch { run }];
             }
+            Request::Beside(run) => {
+                let known = self.runs.rows.iter().find(|row| row.id == run || row.name == run);
+                let (id, name) = known.map_or((run.clone(), run), |row| (row.id.clone(), row.name.clone()));
+                return self.hold_beside(id, name);
+            }
             Request::Export(format) => match &self.watching {
                 Some(run) => return vec![Effect::Export { run: run.id.clone(), format }],
                 None => self.say("no run is open: there is nothing to export", true),
@@ -124,7 +129,12 @@ impl State {
         for event in events {
             self.run.apply(event);
             match event {
-                Event::State(report) => self.tensors.merge(report.clone(), "log"),
+                Event::State(report) => {
+                    self.tensors.merge(report.clone(), "log");
+                    if let Some(opened) = &mut self.tensors.opened {
+                        opened.history.live(&opened.tensor, report);
+                    }
+                }
                 Event::Header(header) => {
                     self.form.last = Some((header.name.clone(), header.config.clone()));
                 }
@@ -205,7 +215,7 @@ impl State {
         if let Some(opened) = &mut self.tensors.opened
             && opened.tensor == detail.tensor.name
         {
-            opened.detail = Some(detail);
+            opened.show(detail);
         }
     }
 

@@ -10,6 +10,7 @@ pub mod form;
 pub mod input;
 pub mod link;
 mod messages;
+pub mod opened;
 pub mod palette;
 #[cfg(test)]
 pub(crate) mod recorded;
@@ -34,7 +35,7 @@ pub use replay::Replay;
 use run::{RunView, Status};
 use runs::{Comparison, Curves, RunRow, Runs};
 use series::XAxis;
-use tensors::Tensors;
+use tensors::{History, Tensors};
 
 /// Weights of the smoothing that `S` steps through; 0 shows the loss as it is.
 pub const SMOOTHING: [f64; 4] = [0.9, 0.97, 0.99, 0.0];
@@ -106,6 +107,12 @@ pub enum Msg {
         run: String,
         detail: Result<Box<StateDetail>, String>,
     },
+    /// What the record says of one parameter of that run.
+    History {
+        run: String,
+        tensor: String,
+        history: Result<Box<History>, String>,
+    },
     /// What a check of accumulation found, or why it found nothing.
     Checked {
         number: u64,
@@ -151,6 +158,11 @@ pub enum Effect {
         run: String,
         tensor: String,
         width: usize,
+    },
+    /// Read what the record says of one parameter.
+    LoadHistory {
+        run: String,
+        tensor: String,
     },
     Export {
         run: String,
@@ -371,7 +383,11 @@ impl State {
                 Ok(detail) => self.opened(detail),
                 Err(problem) => self.say(problem, true),
             },
-            Msg::State { .. } | Msg::Detail { .. } => {}
+            Msg::Detail { run, detail } => self.beside_read(&run, detail),
+            Msg::History { run, tensor, history } if self.is_watched(&run) => {
+                self.history_read(&tensor, history);
+            }
+            Msg::State { .. } | Msg::History { .. } => {}
             Msg::Checked { number, answer } => self.checked(number, answer),
             Msg::Done(text) => self.say(text, false),
             Msg::Failed(text) => {

@@ -10,6 +10,7 @@ const MORE: &[(&str, &str, &str)] = &[
     ("set", "KEY=VALUE", "set a field of the draft"),
     ("name", "NAME", "name of the next run"),
     ("watch", "RUN", "watch another run: id, start of it, or name"),
+    ("beside-run", "RUN", "the opened tensor beside that run's"),
     ("export", "FORMAT", "write the run as json, md, csv or commands"),
 ];
 
@@ -20,6 +21,7 @@ pub enum Request {
     Set { key: String, value: String },
     Name(String),
     Watch(String),
+    Beside(String),
     Export(String),
 }
 
@@ -107,6 +109,8 @@ impl Palette {
             "name" => Ok(Request::Name(argument.to_owned())),
             "watch" if argument.is_empty() => needs("a run"),
             "watch" => Ok(Request::Watch(argument.to_owned())),
+            "beside-run" if argument.is_empty() => needs("a run"),
+            "beside-run" => Ok(Request::Beside(argument.to_owned())),
             "export" if argument.is_empty() => needs("a format"),
             "export" => Ok(Request::Export(argument.to_owned())),
             _ if !argument.is_empty() => Err(format!("`{name}` takes nothing after it")),
@@ -123,7 +127,7 @@ fn example(name: &str) -> &'static str {
     match name {
         "set" => "train.accumulate=4",
         "name" => "wide-model",
-        "watch" => "latest",
+        "watch" | "beside-run" => "latest",
         _ => "csv",
     }
 }

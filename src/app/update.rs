@@ -14,7 +14,7 @@ use super::{
 use crate::protocol::Command;
 
 /// Lines of the help.
-pub(crate) const HELP_LINES: usize = 84;
+pub(crate) const HELP_LINES: usize = 87;
 
 impl State {
     /// Does one action.
@@ -83,6 +83,13 @@ impl State {
             Action::SortNext => self.tensors.sort_step(true),
             Action::SortPrevious => self.tensors.sort_step(false),
             Action::SortReverse => self.tensors.reverse = !self.tensors.reverse,
+            Action::GroupLayers => {
+                let shown = self.show(Screen::State);
+                self.tensors.grouped = !self.tensors.grouped;
+                return shown;
+            }
+            Action::NextView => return self.next_view(),
+            Action::Beside => return self.next_beside(),
             Action::Start => return self.start(false),
             Action::Edit => {
                 self.screen = Screen::Setup;
@@ -254,10 +261,15 @@ impl State {
     fn open(&mut self) -> Vec<Effect> {
         match self.panel() {
             Panel::Tensors => {
-                if let (None, Some(tensor)) = (&self.tensors.opened, self.tensors.selected_name()) {
-                    self.tensors.opened = Some(Opened { tensor, detail: None, cursor: 0 });
+                if self.tensors.opened.is_some() || self.tensors.fold() {
+                    return Vec::new();
+                }
+                if let Some(tensor) = self.tensors.selected_name() {
+                    self.tensors.opened = Some(Opened::new(tensor));
                     self.tensors.asked = None;
-                    return self.ask_state();
+                    let mut effects = self.ask_state();
+                    effects.extend(self.ask_beside());
+                    return effects;
                 }
             }
             Panel::List => {

@@ -13,9 +13,11 @@ use crate::{
         Msg,
         run::RunView,
         runs::{Comparison, Curves, RunRow},
+        tensors::History,
     },
     config::Config,
     ledger,
+    protocol::Event,
     run::{
         Home, RunDir, RunEntry, RunError, Tail, atomic,
         checkpoint::latest_checkpoint,
@@ -41,6 +43,11 @@ pub enum Job {
         run: String,
         tensor: String,
         width: usize,
+    },
+    /// What the record says of one parameter.
+    History {
+        run: String,
+        tensor: String,
     },
     Compare {
         runs: Vec<String>,
@@ -107,6 +114,10 @@ impl Reader {
             Job::Detail { run, tensor, width } => {
                 let detail = self.checkpoint(&run).and_then(|view| view.detail(&tensor, width));
                 Msg::Detail { run, detail: detail.map(Box::new).map_err(|error| error.to_string()) }
+            }
+            Job::History { run, tensor } => {
+                let history = self.history(&run, &tensor).map_err(|error| error.to_string());
+                Msg::History { run, tensor, history }
             }
             Job::Compare { runs } => Msg::Comparison(self.compare(runs).map_err(|error| error.to_string())),
             Job::Export { run, format } => match self.export(&run, &format) {
@@ -177,5 +188,16 @@ impl Reader {
         let mut view = RunView::default();
         Tail::open(&run).each(u64::MAX, |event| view.apply(&event))?;
         Ok(Curves { loss: view.loss, val: view.val })
+    }
+
+    fn history(&self, id: &str, tensor: &str) -> anyhow::Result<Box<History>> {
+        let run = RunDir::resolve(&self.home, id)?;
+        let mut history = History::default();
+        Tail::open(&run).each(u64::MAX, |event| match &event {
+            Event::State(report) => history.push(tensor, report),
+            Event::Resumed(resumed) => history.truncate(resumed.from_update),
+            _ => {}
+        })?;
+        Ok(Box::new(history))
     }
 }

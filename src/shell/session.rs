@@ -278,6 +278,7 @@ impl Session {
             Effect::LoadDetail { run, tensor, width } => {
                 self.loader.ask(Job::Detail { run, tensor, width });
             }
+            Effect::LoadHistory { run, tensor } => self.loader.ask(Job::History { run, tensor }),
             Effect::Export { run, format } => self.loader.ask(Job::Export { run, format }),
         }
     }
