@@ -85,6 +85,16 @@ pub enum Action {
     /// In a question: stop the run, wait for its checkpoint, leave.
     StopAndLeave,
     Refresh,
+    /// Memory against loss in place of the curves, and back.
+    Scatter,
+    /// Go on with the selected run.
+    ResumeRun,
+    /// Move the selected run to the trash folder, once it is confirmed.
+    Delete,
+    /// Put the draft at the end of the queue.
+    Queue,
+    /// Take the selected run out of the queue; asks first.
+    Unqueue,
     /// Compare 1 x B with B x 1.
     CheckAccumulation,
 }
@@ -122,6 +132,8 @@ pub const ACTIONS: &[About] = &[
     },
     about(Action::Stop, "stop", "stop the run; it saves a checkpoint first"),
     about(Action::Start, "start", "start the draft as a new run"),
+    about(Action::Queue, "queue", "queue the draft: it starts by itself"),
+    about(Action::Unqueue, "unqueue", "take the selected run out of the queue"),
     about(Action::Edit, "edit", "edit the focused field"),
     about(Action::Reset, "reset", "the focused field back to its default"),
     about(Action::NextOptimizer, "optimizer", "next optimizer in the draft"),
@@ -129,12 +141,15 @@ pub const ACTIONS: &[About] = &[
     about(Action::AccumulateDown, "accumulate-down", "half the accumulation in the draft"),
     about(Action::Mark, "mark", "mark the run to compare it"),
     about(Action::CheckAccumulation, "accumulation-check", "1 x B against B x 1: is the gradient the same?"),
+    about(Action::Scatter, "scatter", "memory against loss, with the Pareto front"),
+    about(Action::ResumeRun, "resume-run", "go on with the selected run"),
+    about(Action::Delete, "delete", "the selected run to the trash; asks first"),
     about(Action::Refresh, "refresh", "read the list of runs again"),
     about(Action::Freeze, "freeze", "freeze the display; training goes on"),
     about(Action::LogAxis, "log", "logarithmic or linear y axis"),
     about(Action::Smoothing, "smoothing", "how much the loss is smoothed"),
     about(Action::NextXAxis, "x-axis", "x by updates, tokens or time"),
-    about(Action::Filter, "filter", "filter tensors by name: text or glob"),
+    about(Action::Filter, "filter", "filter tensors or runs: text or glob"),
     about(Action::NextMatch, "next", "next row"),
     about(Action::PreviousMatch, "previous", "previous row"),
     about(Action::SortNext, "sort-next", "sort by the next column"),

@@ -76,6 +76,16 @@ pub enum Overlay {
     Quit,
     /// A run is live: start another beside it?
     StartBeside,
+    /// This run is to leave the queue: really?
+    Unqueue {
+        id: String,
+        name: String,
+    },
+    /// Move this run to the trash?
+    Delete {
+        run: String,
+        name: String,
+    },
     /// A check of accumulation, running or ended.
     Check(Check),
 }
@@ -91,6 +101,8 @@ pub enum Context {
     Help,
     Quit,
     StartBeside,
+    Unqueue,
+    Delete,
     Check,
     /// A line of text is being typed.
     Text,

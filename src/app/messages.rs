@@ -22,6 +22,9 @@ impl State {
         } else if let Some(line) = &mut self.form.editing {
             line.input(input);
             self.form.error = None;
+        } else if self.runs.filtering && self.screen == Screen::Runs {
+            self.runs.filter.input(input);
+            self.runs.arrange();
         } else if self.tensors.filtering {
             self.tensors.filter.input(input);
             self.tensors.selected = 0;
@@ -48,6 +51,9 @@ impl State {
             if self.form.submit() && next {
                 self.form.step(1);
             }
+        } else if self.screen == Screen::Runs {
+            self.runs.filtering = false;
+            return self.missing_curves();
         } else {
             self.tensors.filtering = false;
         }
@@ -59,6 +65,10 @@ impl State {
             self.overlay = Overlay::None;
         } else if self.form.editing.is_some() {
             self.form.cancel();
+        } else if self.screen == Screen::Runs {
+            self.runs.filtering = false;
+            self.runs.filter = TextLine::default();
+            self.runs.arrange();
         } else {
             self.tensors.filtering = false;
             self.tensors.filter = TextLine::default();
@@ -74,6 +84,7 @@ impl State {
                     self.say(why, true);
                 }
             }
+            Request::Grid(axes) => return self.grid(&axes),
             Request::Name(name) => {
                 self.say(format!("the next run is called {name}"), false);
                 self.form.name = Some(name);
@@ -83,7 +94,7 @@ impl State {
                 return vec![Effect::Watch { run }];
             }
             Request::Beside(run) => {
-                let known = self.runs.rows.iter().find(|row| row.id == run || row.name == run);
+                let known = self.runs.all.iter().find(|row| row.id == run || row.name == run);
                 let (id, name) = known.map_or((run.clone(), run), |row| (row.id.clone(), row.name.clone()));
                 return self.hold_beside(id, name);
             }

@@ -9,9 +9,11 @@ pub mod focus;
 pub mod form;
 pub mod input;
 pub mod link;
+mod manage;
 mod messages;
 pub mod opened;
 pub mod palette;
+mod queue;
 #[cfg(test)]
 pub(crate) mod recorded;
 mod replay;
@@ -79,6 +81,8 @@ pub enum Msg {
         speed: f64,
     },
     Events(Vec<Event>),
+    /// So many lines of the watched run's record cannot be read.
+    Unreadable(u64),
     /// A run was started; its directory. The shell watches it.
     Started {
         run: String,
@@ -118,6 +122,8 @@ pub enum Msg {
         number: u64,
         answer: Result<Box<AccumulationCheck>, String>,
     },
+    /// Runs were queued, by name, or none was and why.
+    Queued(Result<Vec<String>, String>),
     /// Something was done that is worth a line.
     Done(String),
     /// Something went wrong, in one sentence.
@@ -140,8 +146,24 @@ pub enum Effect {
         resolved: Box<Resolved>,
         name: String,
     },
+    /// Put these at the end of the queue: settings and names.
+    Queue {
+        drafts: Vec<(Resolved, String)>,
+    },
+    /// Take the run of that id out of the queue.
+    Unqueue {
+        run: String,
+    },
     /// Watch the run of that id, prefix, name or path.
     Watch {
+        run: String,
+    },
+    /// Go on with a run that is not live.
+    Resume {
+        run: String,
+    },
+    /// Move a run to the trash folder.
+    Delete {
         run: String,
     },
     LoadRuns,
@@ -314,12 +336,15 @@ impl State {
             Overlay::Palette(_) => return Context::Palette,
             Overlay::Quit => return Context::Quit,
             Overlay::StartBeside => return Context::StartBeside,
+            Overlay::Delete { .. } => return Context::Delete,
+            Overlay::Unqueue { .. } => return Context::Unqueue,
             Overlay::Check(_) => return Context::Check,
             Overlay::None => {}
         }
         match self.screen {
             Screen::Setup if self.form.editing.is_some() => Context::Text,
             Screen::State if self.tensors.filtering => Context::Text,
+            Screen::Runs if self.runs.filtering => Context::Text,
             Screen::Train => Context::Train,
             Screen::State => Context::State,
             Screen::Setup => Context::Setup,
@@ -353,6 +378,7 @@ impl State {
             Msg::Watching { run } => self.watch(run),
             Msg::Replaying { speed } => self.replay = Some(Replay { speed, paused: false }),
             Msg::Events(events) => return self.events(&events),
+            Msg::Unreadable(lines) => self.run.unreadable(lines),
             Msg::Started { .. } => {}
             Msg::Crash(lines) => self.run.crashed(lines),
             Msg::Alive(alive) => return self.alive(alive),
@@ -389,6 +415,7 @@ impl State {
             }
             Msg::State { .. } | Msg::History { .. } => {}
             Msg::Checked { number, answer } => self.checked(number, answer),
+            Msg::Queued(outcome) => return self.queued(outcome),
             Msg::Done(text) => self.say(text, false),
             Msg::Failed(text) => {
                 self.say(text, true);

@@ -193,26 +193,23 @@ impl State {
         }
     }
 
-    /// Holds the opened parameter against the next run of the same model, the marked ones first.
+    /// Holds the opened parameter against the next run, the marked ones first.
     pub(super) fn next_beside(&mut self) -> Vec<Effect> {
-        let model = self.run.header.as_ref().map(|header| &header.config.model);
-        let fits = |row: &&RunRow| {
-            let same = row.config.as_ref().map(|config| &config.model) == model && model.is_some();
-            same && row.update > 0 && !self.is_watched(&row.id)
-        };
-        let marked = self.runs.marked.iter().filter_map(|id| self.runs.rows.iter().find(|row| row.id == *id));
+        let fits = |row: &&RunRow| row.update > 0 && !self.is_watched(&row.id);
+        let marked = self.runs.marked.iter().filter_map(|id| self.runs.all.iter().find(|row| row.id == *id));
         let mut all: Vec<&RunRow> = marked.filter(fits).collect();
-        for row in self.runs.rows.iter().filter(fits) {
+        for row in self.runs.all.iter().filter(fits) {
             if !all.iter().any(|known| known.id == row.id) {
                 all.push(row);
             }
         }
-        let now = self.tensors.beside.as_ref().and_then(|beside| all.iter().position(|row| row.id == beside.run));
+        let now =
+            self.tensors.beside.as_ref().and_then(|beside| all.iter().position(|row| row.id == beside.run));
         let at = now.map_or(0, |at| (at + 1) % all.len().max(1));
         match all.get(at).map(|row| (row.id.clone(), row.name.clone())) {
             Some((run, name)) => self.hold_beside(run, name),
             None => {
-                self.say("no other run of this model: name one by `:beside-run RUN`", true);
+                self.say("there is no other run that has made an update", true);
                 Vec::new()
             }
         }

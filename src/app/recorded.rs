@@ -7,8 +7,9 @@ use crate::{
     ledger::{self, Element},
     protocol::{
         AccumulationCheck, Alert, CheckpointWritten, CodeUse, CommandRecord, DataReport, Deviation, Event,
-        Header, Heat, Histogram, Host, Level, Reason, RunEnded, StateDetail, StateReport, StateTensor, Strip, Summary,
-        TensorState, TensorStats, Update, Validation, Window, UpdateLook, state::figures, summary::Measured,
+        Header, Heat, Histogram, Host, Level, Reason, RunEnded, StateDetail, StateReport, StateTensor, Strip,
+        Summary, TensorState, TensorStats, Update, UpdateLook, Validation, Window, state::figures,
+        summary::Measured,
     },
 };
 
@@ -317,7 +318,8 @@ pub(crate) fn detail(optimizer: &str, name: &str) -> StateDetail {
         let value = |i: u64| 1e-6 * (12.0 * noise(i + name.len() as u64 * 77) - 4.0).exp2();
         Histogram::of(name, 1, (0..length).map(|i| if signed && i % 2 == 1 { -value(i) } else { value(i) }))
     };
-    let histograms = strips.iter().map(|strip| spread(&strip.name, strip.length, strip.name == "exp_avg")).collect();
+    let histograms =
+        strips.iter().map(|strip| spread(&strip.name, strip.length, strip.name == "exp_avg")).collect();
     let codes = tensor.state.iter().filter(|(_, state)| state.dtype == "u8").map(|(name, state)| CodeUse {
         name: name.clone(),
         elements: state.elements,
@@ -461,6 +463,8 @@ pub(crate) fn run_rows() -> Vec<RunRow> {
         state: state.into(),
         update,
         total: Some(600),
+        optimizer: Some(optimizer.into()),
+        batch: Some((8, 1)),
         config: Some(config(&[&format!("optimizer.name={optimizer}")])),
         train_loss: Some(val - 0.05),
         val_loss: Some(val),

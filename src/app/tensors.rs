@@ -1,13 +1,16 @@
 //! The table of state tensors: rows, order, filter, selection, and one tensor opened.
 
-use std::{cmp::Ordering, collections::{BTreeMap, BTreeSet}};
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use globset::{GlobBuilder, GlobMatcher};
 
 use crate::protocol::{StateReport, StateTensor, TensorState, state::figures};
 
-pub use super::opened::{Beside, History, Opened, View};
 use super::input::TextLine;
+pub use super::opened::{Beside, History, Opened, View};
 
 /// A column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -297,7 +300,8 @@ impl Tensors {
     pub fn fold(&mut self) -> bool {
         let lines = self.lines();
         let at = self.selected.min(lines.len().saturating_sub(1));
-        let Some(layer) = lines.get(at).and_then(|line| line.group).map(|group| group.layer.to_owned()) else {
+        let Some(layer) = lines.get(at).and_then(|line| line.group).map(|group| group.layer.to_owned())
+        else {
             return false;
         };
         if !self.folded.remove(&layer) {
@@ -312,9 +316,10 @@ impl Tensors {
         let (mut errors, mut untouched) = (false, false);
         for tensor in report.tensors.iter().filter(|tensor| !tensor.figures.is_empty()) {
             untouched |= tensor.figures.contains_key(figures::ROWS_NEVER_TOUCHED);
-            errors |= [figures::FACTORIZATION_ERROR, figures::QUANTIZATION_ERROR_1, figures::QUANTIZATION_ERROR_2]
-                .iter()
-                .any(|name| tensor.figures.contains_key(*name));
+            errors |=
+                [figures::FACTORIZATION_ERROR, figures::QUANTIZATION_ERROR_1, figures::QUANTIZATION_ERROR_2]
+                    .iter()
+                    .any(|name| tensor.figures.contains_key(*name));
             if errors && untouched {
                 break;
             }
@@ -421,14 +426,14 @@ fn elements(line: &Line<'_>) -> u64 {
 
 /// A part of a name, or a glob when it has a star, a question mark or brackets.
 #[derive(Debug)]
-struct Filter {
+pub(super) struct Filter {
     text: String,
     glob: Option<GlobMatcher>,
     error: Option<String>,
 }
 
 impl Filter {
-    fn new(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         let (mut glob, mut error) = (None, None);
         if text.contains(['*', '?', '[', '{']) {
             match GlobBuilder::new(text).case_insensitive(true).build() {
@@ -439,7 +444,7 @@ impl Filter {
         Self { text: text.to_lowercase(), glob, error }
     }
 
-    fn passes(&self, name: &str) -> bool {
+    pub(super) fn passes(&self, name: &str) -> bool {
         match &self.glob {
             Some(glob) => glob.is_match(name),
             None => self.error.is_some() || name.to_lowercase().contains(&self.text),
@@ -527,11 +532,19 @@ mod tests {
         }
         let lines = table.lines();
         let within = lines.split(|line| line.group.is_some()).map(|part| {
-            part.iter().filter_map(|line| line.state.and_then(|(_, state)| state.stats)).map(|stats| stats.rms)
+            part.iter()
+                .filter_map(|line| line.state.and_then(|(_, state)| state.stats))
+                .map(|stats| stats.rms)
         });
         assert!(within.clone().all(|part| part.is_sorted_by(|a, b| a >= b)));
         assert_eq!(within.map(Iterator::count).sum::<usize>(), flat);
-        assert!(!{ table.selected = 1; table.fold() }, "a tensor's line");
+        assert!(
+            !{
+                table.selected = 1;
+                table.fold()
+            },
+            "a tensor's line"
+        );
         table.selected = 0;
         assert!(table.fold());
         let folded = table.lines();
@@ -545,7 +558,11 @@ mod tests {
         assert!(!table.columns().contains(&Column::Change));
         let mut next = recorded::state_report("adamw", 51);
         for tensor in &mut next.tensors {
-            tensor.state.values_mut().filter_map(|state| state.stats.as_mut()).for_each(|stats| stats.rms *= 1.5);
+            tensor
+                .state
+                .values_mut()
+                .filter_map(|state| state.stats.as_mut())
+                .for_each(|stats| stats.rms *= 1.5);
         }
         table.merge(next.clone(), "live");
         // The same update again changes nothing.
@@ -560,7 +577,10 @@ mod tests {
         let report = table.report.as_mut().unwrap();
         let some = report.tensors.clone();
         report.tensors = (0..4000)
-            .map(|at| TensorState { name: format!("model.layers.{at}.weight"), ..some[at % some.len()].clone() })
+            .map(|at| TensorState {
+                name: format!("model.layers.{at}.weight"),
+                ..some[at % some.len()].clone()
+            })
             .collect();
         let newest = StateReport { update: 60, ..report.clone() };
         let start = std::time::Instant::now();

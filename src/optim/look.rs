@@ -150,8 +150,10 @@ mod tests {
         let squared: Vec<f32> = gradient.iter().map(|value| value * value).collect();
         let row: Vec<f32> = squared.chunks(2).map(|row| (row[0] + row[1]) / 2.0).collect();
         let col = [0, 1].map(|at| squared.iter().skip(at).step_by(2).sum::<f32>() / 4.0);
-        let entries =
-            [Entry::tensor("exp_avg_sq_row", &tensor(&row), &[4]), Entry::tensor("exp_avg_sq_col", &tensor(&col), &[2])];
+        let entries = [
+            Entry::tensor("exp_avg_sq_row", &tensor(&row), &[4]),
+            Entry::tensor("exp_avg_sq_col", &tensor(&col), &[2]),
+        ];
         let look = reduce(&looked(&[4, 2], &gradient), &entries, 7, 64);
         let heat = look.squared_gradient.unwrap();
         assert_eq!((look.step, heat.rows, heat.columns), (7, 4, 2));

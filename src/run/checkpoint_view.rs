@@ -13,7 +13,9 @@ use super::{
 use crate::{
     config::{Config, OptimizerName},
     ledger,
-    protocol::{CodeUse, Heat, HistogramBuilder, StateDetail, StateReport, StateTensor, TensorState, state::figures},
+    protocol::{
+        CodeUse, Heat, HistogramBuilder, StateDetail, StateReport, StateTensor, TensorState, state::figures,
+    },
 };
 
 /// A checkpoint whose headers have been read; tensors are read when they are asked for.
@@ -317,7 +319,10 @@ mod tests {
         let detail = view.detail("model.norm.weight", 64).unwrap();
         assert_eq!(detail.strips.len(), 2, "two moments, and no strip of a number");
         assert_eq!((detail.strips[0].name.as_str(), detail.strips[0].values[0]), ("exp_avg", -1.0));
-        assert_eq!((detail.histograms.len(), detail.histograms[0].negative, detail.histograms[0].zeros), (2, 1, 1));
+        assert_eq!(
+            (detail.histograms.len(), detail.histograms[0].negative, detail.histograms[0].zeros),
+            (2, 1, 1)
+        );
         let matrix = view.detail("model.embed_tokens.weight", 16).unwrap();
         assert_eq!(matrix.strips.iter().map(|strip| strip.values.len()).collect::<Vec<_>>(), [16; 4]);
         assert_eq!((matrix.strips[0].length, matrix.strips[1].length), (256, 64));
@@ -365,7 +370,10 @@ mod tests {
         let histogram = detail.histograms.iter().find(|histogram| histogram.name == "state1").unwrap();
         assert_eq!((histogram.total(), histogram.zeros), (4096, 256 + 15));
         let codes = &detail.codes[0];
-        assert_eq!((codes.name.as_str(), codes.elements, codes.blocks, codes.empty_blocks), ("state1", 4096, 16, 1));
+        assert_eq!(
+            (codes.name.as_str(), codes.elements, codes.blocks, codes.empty_blocks),
+            ("state1", 4096, 16, 1)
+        );
         // Every code occurs 16 times; the map begins below zero, so both ends are.
         assert_eq!((codes.at_ends, codes.at_zero, codes.used), (32, 16, 256));
         assert_eq!((codes.smallest_scale, codes.largest_scale), (1.0, 14.0));

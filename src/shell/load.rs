@@ -16,7 +16,6 @@ use crate::{
         tensors::History,
     },
     config::Config,
-    ledger,
     protocol::Event,
     run::{
         Home, RunDir, RunEntry, RunError, Tail, atomic,
@@ -25,6 +24,7 @@ use crate::{
         compare,
         export::{self, Format},
         list::Lister,
+        trash,
     },
 };
 
@@ -55,6 +55,10 @@ pub enum Job {
     Export {
         run: String,
         format: String,
+    },
+    /// Move a run to the trash folder.
+    Delete {
+        run: String,
     },
 }
 
@@ -100,7 +104,14 @@ impl Reader {
     fn read(&mut self, job: Job) -> Msg {
         match job {
             Job::Runs => match self.lister.list(&self.home) {
-                Ok(entries) => Msg::Runs(entries.into_iter().map(|entry| self.row(entry)).collect()),
+                Ok(entries) => {
+                    let newest = entries.first().and_then(|entry| self.config(entry));
+                    let mut rows: Vec<RunRow> = entries.into_iter().map(row).collect();
+                    if let Some(first) = rows.first_mut() {
+                        first.config = newest;
+                    }
+                    Msg::Runs(rows)
+                }
                 Err(error) => Msg::Failed(error.to_string()),
             },
             Job::Curves { run } => match self.curves(&run) {
@@ -120,6 +131,13 @@ impl Reader {
                 Msg::History { run, tensor, history }
             }
             Job::Compare { runs } => Msg::Comparison(self.compare(runs).map_err(|error| error.to_string())),
+            Job::Delete { run } => {
+                let found = RunDir::resolve(&self.home, &run);
+                match found.and_then(|run| trash::discard(&self.home, &run)) {
+                    Ok(path) => Msg::Done(format!("moved to {}", path.display())),
+                    Err(error) => Msg::Failed(error.to_string()),
+                }
+            }
             Job::Export { run, format } => match self.export(&run, &format) {
                 Ok(path) => Msg::Done(format!("written: {}", path.display())),
                 Err(error) => Msg::Failed(format!("{error:#}")),
@@ -161,32 +179,15 @@ impl Reader {
         Ok(path)
     }
 
-    fn row(&mut self, entry: RunEntry) -> RunRow {
-        let config = self
-            .configs
-            .entry(entry.run.clone())
-            .or_insert_with(|| RunDir::open(&entry.path).and_then(|run| run.config()).ok())
-            .clone();
-        RunRow {
-            id: entry.run,
-            name: entry.name,
-            state: entry.state.as_str().to_owned(),
-            update: entry.update,
-            total: entry.total_updates,
-            train_loss: entry.final_train_loss,
-            val_loss: entry.final_val_loss,
-            state_bytes: config.as_ref().map(|config| ledger::ledger(config).state_bytes),
-            config,
-            peak: entry.peak_bytes.zip(entry.peak_source.map(str::to_owned)),
-            tokens_per_second: entry.tokens_per_second,
-            problem: entry.problem,
-        }
+    fn config(&mut self, entry: &RunEntry) -> Option<Config> {
+        let read = || RunDir::open(&entry.path).and_then(|run| run.config()).ok();
+        self.configs.entry(entry.run.clone()).or_insert_with(read).clone()
     }
 
     fn curves(&self, id: &str) -> anyhow::Result<Curves> {
         let run = RunDir::resolve(&self.home, id)?;
         let mut view = RunView::default();
-        Tail::open(&run).each(u64::MAX, |event| view.apply(&event))?;
+        Tail::open(&run).with_newest_state().each(u64::MAX, |event| view.apply(&event))?;
         Ok(Curves { loss: view.loss, val: view.val })
     }
 
@@ -199,5 +200,24 @@ impl Reader {
             _ => {}
         })?;
         Ok(Box::new(history))
+    }
+}
+
+fn row(entry: RunEntry) -> RunRow {
+    RunRow {
+        id: entry.run,
+        name: entry.name,
+        state: entry.state.as_str().to_owned(),
+        update: entry.update,
+        total: entry.total_updates,
+        optimizer: entry.optimizer,
+        batch: entry.micro_batch.zip(entry.accumulate),
+        config: None,
+        train_loss: entry.final_train_loss,
+        val_loss: entry.final_val_loss,
+        state_bytes: entry.state_bytes,
+        peak: entry.peak_bytes.zip(entry.peak_source),
+        tokens_per_second: entry.tokens_per_second,
+        problem: entry.problem,
     }
 }

@@ -35,11 +35,28 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
             let name = state.watching.as_ref().map_or("the run", |run| &run.name);
             question("leave", &format!("{name} is still training."), &choices, theme, area, buffer);
         }
+        Overlay::Delete { name, .. } => {
+            let choices = [("d", "move it to the trash folder"), ("Esc", "cancel")];
+            let text = format!(
+                "{name}, with its record and its checkpoints, goes from `runs` to `trash` beside it. Nothing is erased: \
+                 empty that folder by hand."
+            );
+            question("delete a run", &text, &choices, theme, area, buffer);
+        }
         Overlay::StartBeside => {
-            let choices = [("Enter", "start the draft beside it"), ("Esc", "cancel")];
+            let choices = [
+                ("Enter", "start the draft beside it"),
+                ("Q", "queue it: it starts when its turn comes"),
+                ("Esc", "cancel"),
+            ];
             let name = state.watching.as_ref().map_or("a run", |run| &run.name);
             let text = format!("{name} is still training. Two runs share the processor: both get slower.");
             question("start another run", &text, &choices, theme, area, buffer);
+        }
+        Overlay::Unqueue { name, .. } => {
+            let choices = [("Enter", "take it out: it will not start"), ("Esc", "cancel")];
+            let text = format!("{name} waits for its turn.");
+            question("leave the queue", &text, &choices, theme, area, buffer);
         }
     }
 }
@@ -73,6 +90,8 @@ fn help_lines(theme: &Theme) -> Vec<Line<'static>> {
         Context::Runs,
         Context::Quit,
         Context::StartBeside,
+        Context::Unqueue,
+        Context::Delete,
     ];
     let mut lines: Vec<Line<'static>> = Vec::new();
     for context in contexts {

@@ -62,7 +62,11 @@ fn sides() -> Vec<(&'static str, State)> {
             let mut report = recorded::state_report(optimizer, update);
             for found in &mut report.tensors {
                 let scale = 1.0 + 200.0 / update as f64;
-                found.state.values_mut().filter_map(|s| s.stats.as_mut()).for_each(|stats| stats.rms *= scale);
+                found
+                    .state
+                    .values_mut()
+                    .filter_map(|s| s.stats.as_mut())
+                    .for_each(|stats| stats.rms *= scale);
             }
             history.push(&tensor, &report);
         }
@@ -117,6 +121,10 @@ fn states() -> Vec<(&'static str, State)> {
     overlaid("check_failed", check(Some(Err("texts/a.txt is empty: give a file with text in it".into()))));
     all.push(("opened_8bit", opened("adamw8bit")));
     all.extend(sides());
+    let mut scatter = recorded::watching(Screen::Runs, "adamw");
+    scatter.runs.scatter = true;
+    scatter.overlay = Overlay::Delete { run: "demo".into(), name: "demo".into() };
+    all.push(("delete", scatter));
     all.push(("state_8bit", recorded::watching(Screen::State, "adamw8bit")));
     all.push(("classifying", recorded::classifying()));
     all.push(("gpu", recorded::on_gpu()));
@@ -265,9 +273,26 @@ fn runs() {
 }
 
 #[test]
+fn runs_in_order_filtered_and_as_a_scatter() {
+    let mut state = recorded::watching(Screen::Runs, "adamw");
+    for action in [Action::SortPrevious, Action::Scatter] {
+        state.update(Msg::Action(action));
+    }
+    for size in [(80, 24), (200, 60)] {
+        snapshot("runs_scatter", &state, &Theme::default(), size);
+    }
+    state.update(Msg::Action(Action::Filter));
+    for letter in "adaf".chars() {
+        state.update(Msg::Input(crate::app::input::Input::Char(letter)));
+    }
+    snapshot("runs_filtered", &state, &Theme::default(), (80, 24));
+}
+
+#[test]
 fn overlays() {
     for (name, state) in states() {
-        if ["help", "palette", "quit", "start_beside"].contains(&name) || name.starts_with("check") {
+        if ["help", "palette", "quit", "start_beside", "delete"].contains(&name) || name.starts_with("check")
+        {
             snapshot(name, &state, &Theme::default(), (80, 24));
         }
     }

@@ -36,7 +36,7 @@ pub fn draw(
         paragraph(area, 0, text, role, buffer, theme);
     };
     let Some(beside) = &state.tensors.beside else {
-        let text = "no run to hold it against: b takes the next one of the same model, :beside-run RUN any";
+        let text = "no run to hold it against: b takes a marked one or the next, :beside-run RUN any";
         return say(text, Role::Dim, buffer);
     };
     let other = match &beside.detail {
@@ -88,8 +88,13 @@ pub fn draw(
 
 /// The state tensors by name.
 fn kept(detail: &StateDetail) -> String {
-    let names: Vec<&str> =
-        detail.tensor.state.iter().filter(|(_, s)| !s.shape.is_empty()).map(|(name, _)| name.as_str()).collect();
+    let names: Vec<&str> = detail
+        .tensor
+        .state
+        .iter()
+        .filter(|(_, s)| !s.shape.is_empty())
+        .map(|(name, _)| name.as_str())
+        .collect();
     if names.is_empty() { "no state".to_owned() } else { names.join(", ") }
 }
 
@@ -132,11 +137,27 @@ fn second_moment<'a>(detail: &'a StateDetail, axis: &str) -> Option<&'a Strip> {
     })
 }
 
-fn draw_pair(pair: &Pair<'_>, cursor: usize, theme: &Theme, area: Rect, row: u16, buffer: &mut Buffer) -> u16 {
+fn draw_pair(
+    pair: &Pair<'_>,
+    cursor: usize,
+    theme: &Theme,
+    area: Rect,
+    row: u16,
+    buffer: &mut Buffer,
+) -> u16 {
     let (ours, theirs) = (&pair.ours.values, &pair.theirs.values);
-    let mut heading = vec![span(format!("{} ", pair.what), Role::Optimizer, theme)];
-    heading.push(span(format!(" {}", likeness(ours, theirs)), Role::Text, theme));
-    write(area, row, &Line::from(heading), buffer);
+    let mut heading = Line::from(span(format!("{} ", pair.what), Role::Optimizer, theme));
+    let alike = likeness(ours, theirs);
+    let fits = heading.width() + alike.chars().count() < usize::from(area.width);
+    if fits {
+        heading.push_span(span(format!(" {alike}"), Role::Text, theme));
+    }
+    write(area, row, &heading, buffer);
+    // Where there is little room it has a line of its own.
+    let row = if fits { row } else { row + 1 };
+    if !fits {
+        write(area, row, &Line::from(span(alike, Role::Text, theme)), buffer);
+    }
     let width = usize::from(area.width.saturating_sub(2)).max(1);
     let group = ours.len().div_ceil(width).max(1);
     let mean = |part: &[f64]| part.iter().map(|value| value.abs()).sum::<f64>() / part.len() as f64;

@@ -49,7 +49,8 @@ pub fn draw(state: &State, detail: &StateDetail, theme: &Theme, area: Rect, buff
     }
     let mut below = Rect { y: area.y + 2.min(area.height), height: area.height.saturating_sub(2), ..area };
     if look.second_moment.is_none() {
-        let text = "this optimizer factors no second moment of this parameter: there is nothing to hold against it";
+        let text =
+            "this optimizer factors no second moment of this parameter: there is nothing to hold against it";
         let rows = paragraph(below, 0, text, Role::Dim, buffer, theme).min(below.height);
         below = Rect { y: below.y + rows, height: below.height - rows, ..below };
     }

@@ -45,7 +45,11 @@ pub fn draw(state: &State, opened: &Opened, theme: &Theme, area: Rect, buffer: &
     let empty = if history.loaded { "the record says nothing of it yet" } else { "reading the record" };
     let lines = history.rms.values().enumerate().map(|(at, series)| curve(at, series)).collect();
     panel(Line::from(heading), Chart { lines, log_y: true, empty, ..Chart::default() }, theme, above, buffer);
-    let heading = Line::from(span("update/param: rms of the update over that of the parameter, log", Role::Title, theme));
+    let heading = Line::from(span(
+        "update/param: rms of the update over that of the parameter, log",
+        Role::Title,
+        theme,
+    ));
     let lines = vec![curve(0, &history.update_ratio)];
     panel(heading, Chart { lines, log_y: true, empty, ..Chart::default() }, theme, below, buffer);
 }

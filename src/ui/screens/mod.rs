@@ -8,6 +8,7 @@ pub mod history;
 pub mod journal;
 pub mod memory;
 pub mod runs;
+pub mod scatter;
 pub mod setup;
 pub mod spread;
 pub mod strips;

@@ -86,7 +86,8 @@ fn one(histogram: &Histogram, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let most = bins.iter().copied().max().unwrap_or(1).max(1);
     for line in 0..rows {
         let below = rows - 1 - line;
-        let bars: String = bins.iter().map(|count| bar(*count, most, rows, below, theme).repeat(cell)).collect();
+        let bars: String =
+            bins.iter().map(|count| bar(*count, most, rows, below, theme).repeat(cell)).collect();
         write(area, 1 + line as u16, &Line::from(span(bars, Role::Optimizer, theme)), buffer);
     }
     let labels = axis(histogram, group, cell, width);
@@ -103,7 +104,8 @@ fn head(histogram: &Histogram, theme: &Theme) -> Line<'static> {
     spans.push(span(looked, Role::Dim, theme));
     let counted: u64 = histogram.counts.iter().sum();
     if histogram.negative > 0 {
-        let text = format!("  {} below zero", format::share(histogram.negative as f64 / counted.max(1) as f64));
+        let text =
+            format!("  {} below zero", format::share(histogram.negative as f64 / counted.max(1) as f64));
         spans.push(span(text, Role::Text, theme));
     }
     if histogram.zeros > 0 {
@@ -162,7 +164,10 @@ mod tests {
         assert!(line(0).contains("5 values") && line(0).contains("1 zero"), "{}", line(0));
         assert!(line(1).starts_with("████") && line(1).trim_end().chars().count() == 4, "{}", line(1));
         assert_eq!(line(2).trim_end(), format!("████{}▅▅▅▅", " ".repeat(36)));
-        assert_eq!(line(3).trim_end(), format!("1e-3{}1e-2{}1e-1{}1e0", " ".repeat(8), " ".repeat(8), " ".repeat(12)));
+        assert_eq!(
+            line(3).trim_end(),
+            format!("1e-3{}1e-2{}1e-1{}1e0", " ".repeat(8), " ".repeat(8), " ".repeat(12))
+        );
     }
 
     #[test]

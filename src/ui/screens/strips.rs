@@ -81,7 +81,8 @@ fn sides(shown: View, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let mut spans = vec![span(" v ", Role::Key, theme)];
     for view in View::ALL {
         let role = if view == shown { Role::Focused } else { Role::Dim };
-        let text = if view == shown { format!("[{}] ", view.as_str()) } else { format!("{} ", view.as_str()) };
+        let text =
+            if view == shown { format!("[{}] ", view.as_str()) } else { format!("{} ", view.as_str()) };
         spans.push(span(text, role, theme));
     }
     write(edge, 0, &Line::from(spans), buffer);

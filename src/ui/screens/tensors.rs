@@ -107,7 +107,8 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let first = first_visible(selected, lines.len(), height);
     for (row, (at, line)) in lines.iter().enumerate().skip(first).take(height).enumerate() {
         let above = at.checked_sub(1).filter(|_| row > 0).map(|above| &lines[above]);
-        let same = above.is_some_and(|above| above.group.is_none() && above.parameter.name == line.parameter.name);
+        let same =
+            above.is_some_and(|above| above.group.is_none() && above.parameter.name == line.parameter.name);
         let place = (inside, row as u16 + 1);
         if let Some(group) = line.group {
             self::group(group, at == selected, theme, place, buffer);
@@ -241,20 +242,15 @@ fn tensor(
 }
 
 /// The line over a layer's tensors.
-fn group(
-    group: Group<'_>,
-    selected: bool,
-    theme: &Theme,
-    (area, row): (Rect, u16),
-    buffer: &mut Buffer,
-) {
+fn group(group: Group<'_>, selected: bool, theme: &Theme, (area, row): (Rect, u16), buffer: &mut Buffer) {
     let sign = if group.folded { "▶" } else { "▼" };
     let mut spans = vec![
         span(format!("{sign} {}", format::cut(group.layer, 40)), Role::Title, theme),
         span(
             format!(
-                "  {} parameters, {} state elements, {}",
+                "  {} parameter{}, {} state elements, {}",
                 format::count(group.parameters as u64),
+                if group.parameters == 1 { "" } else { "s" },
                 format::count(group.elements),
                 format::bytes(group.bytes)
             ),
