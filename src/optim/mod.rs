@@ -13,6 +13,7 @@ pub mod driver;
 pub mod gradients;
 pub mod kept;
 pub mod lion;
+pub mod look;
 pub mod muon;
 pub mod no_decay;
 pub mod quantize;
