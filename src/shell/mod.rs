@@ -21,7 +21,11 @@ pub mod watch;
 pub mod watchdog;
 
 use crate::{
-    app::{Msg, Options, RunRef, State, action::Screen},
+    app::{
+        Msg, Options, RunRef, State,
+        action::Screen,
+        look::{Signs, ThemeName},
+    },
     config::Layers,
     run::{Home, RunDir},
     ui::theme::Theme,
@@ -47,8 +51,9 @@ pub struct Launch {
     pub readonly: bool,
     /// Play the run's record instead of watching the run: seconds of it in one second.
     pub replay: Option<f64>,
-    /// Only ASCII characters.
-    pub ascii: bool,
+    /// The signs to draw with; without, what the locale and the terminal can show.
+    pub signs: Option<Signs>,
+    pub theme: ThemeName,
     /// Whether the mouse is listened to.
     pub mouse: bool,
 }
@@ -56,17 +61,29 @@ pub struct Launch {
 impl Launch {
     /// The UI on a run or on the draft, as most people want it.
     pub fn new(home: Home, start: Start, layers: Layers) -> Self {
-        Self { home, start, layers, readonly: false, replay: None, ascii: false, mouse: true }
+        Self {
+            home,
+            start,
+            layers,
+            readonly: false,
+            replay: None,
+            signs: None,
+            theme: ThemeName::Dark,
+            mouse: true,
+        }
     }
 
-    fn theme(&self) -> Theme {
-        Theme::detect(self.ascii, |name| std::env::var(name).ok())
+    /// What the terminal can do and was asked for; the state says with which colours.
+    fn look(&self) -> Theme {
+        let offered = Theme::detect(false, |name| std::env::var(name).ok());
+        self.signs.map_or(offered, |signs| offered.drawn_with(signs))
     }
 
     fn state(&self) -> anyhow::Result<State> {
         let options = Options { readonly: self.readonly, host_memory: host_memory() };
         let screen = if matches!(self.start, Start::Setup) { Screen::Setup } else { Screen::Train };
         let mut state = State::new(self.layers.clone(), options, screen)?;
+        state.theme = self.theme;
         if let Start::Watch(run) = &self.start {
             state.update(Msg::Watching { run: reference(run) });
         }

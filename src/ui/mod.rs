@@ -2,6 +2,7 @@
 
 pub mod axis;
 pub mod chart;
+pub mod colours;
 pub mod format;
 pub mod keymap;
 pub mod layout;
@@ -27,7 +28,7 @@ use crate::{
 };
 
 use layout::{MIN_HEIGHT, MIN_WIDTH};
-use screens::{runs, setup, tensors, train};
+use screens::{curves, runs, setup, tensors, train};
 use theme::{Role, Theme};
 use widgets::{span, write, write_right};
 
@@ -71,10 +72,8 @@ fn paint(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
 
 fn draw_panel(state: &State, panel: Panel, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     match panel {
-        Panel::Loss => train::loss(state, theme, area, buffer),
-        Panel::Schedule => train::schedule(state, theme, area, buffer),
-        Panel::Gradient => train::gradient(state, theme, area, buffer),
-        Panel::Speed => train::speed(state, theme, area, buffer),
+        Panel::Schedule => screens::schedule::draw(state, theme, area, buffer),
+        Panel::Loss | Panel::Gradient | Panel::Speed => curves::draw(state, panel, theme, area, buffer),
         Panel::Memory => screens::memory::draw(state, theme, area, buffer),
         Panel::Journal => screens::journal::draw(state, theme, area, buffer),
         Panel::Tensors => tensors::draw(state, theme, area, buffer),
@@ -182,6 +181,11 @@ pub enum Hit {
         /// Line of the panel's list.
         row: Option<usize>,
     },
+    /// The plot of a chart, at that update.
+    Chart {
+        panel: Panel,
+        update: u64,
+    },
 }
 
 /// What lies at that cell.
@@ -195,6 +199,9 @@ pub fn hit(state: &State, area: Rect, column: u16, row: u16) -> Option<Hit> {
         return tabs.into_iter().find(|tab| tab.place.contains(at)).and_then(|tab| tab.screen).map(Hit::Tab);
     }
     let (panel, place) = layout::panels(state, area).into_iter().find(|(_, place)| place.contains(at))?;
+    if let Some(update) = curves::update_at(state, panel, place, column, row) {
+        return Some(Hit::Chart { panel, update });
+    }
     let line = row.checked_sub(place.y).map(usize::from);
     let row = line.and_then(|line| match panel {
         Panel::Form => setup::row_at(state, place, line),

@@ -221,7 +221,7 @@ fn small_and_zoomed() {
 
 #[test]
 fn ascii_only() {
-    let theme = Theme { colours: Colours::None, ascii: true };
+    let theme = Theme { colours: Colours::None, ascii: true, ..Theme::default() };
     snapshot("ascii_train", &recorded::watching(Screen::Train, "adamw"), &theme, (80, 24));
     for (name, state) in states() {
         let text = drawn(&state, &theme, 120, 40);
