@@ -20,6 +20,7 @@ mod replay;
 pub mod run;
 pub mod runs;
 pub mod series;
+pub mod slice;
 pub mod tensors;
 pub(crate) mod update;
 

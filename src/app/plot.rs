@@ -1,10 +1,6 @@
 //! What part of the run the charts of the Train screen show, and the cursor in them.
 
-use super::{
-    State,
-    run::RunView,
-    series::{Series, Slice},
-};
+use super::{State, run::RunView, series::Series, slice::Slice};
 
 /// Fewest updates that a chart is zoomed to.
 const CLOSEST: u64 = 8;

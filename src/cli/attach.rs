@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::ValueEnum;
 
-use super::{look::Look, output};
+use super::{
+    look::{self, Look},
+    output,
+};
 use crate::{
     app::action::Screen,
     config::Layers,
@@ -159,11 +162,12 @@ fn layers_of(run: &RunDir) -> anyhow::Result<Layers> {
 }
 
 fn terminal() -> anyhow::Result<()> {
-    use std::io::IsTerminal;
-    if std::io::stdout().is_terminal() {
+    if look::can_draw() {
         return Ok(());
     }
-    anyhow::bail!("standard output is no terminal: use --once for one frame as text, or `tui-train show RUN`")
+    let why =
+        if look::is_dumb() { "TERM = dumb cannot draw screens" } else { "standard output is no terminal" };
+    anyhow::bail!("{why}: use --once for one frame as text, or `tui-train show RUN`")
 }
 
 #[cfg(test)]

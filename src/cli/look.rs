@@ -1,6 +1,6 @@
 //! The flags and variables that say how the screens look.
 
-use std::str::FromStr;
+use std::{io::IsTerminal, str::FromStr};
 
 use crate::{
     app::look::{Signs, ThemeName},
@@ -38,6 +38,16 @@ impl Look {
         launch.mouse = !self.no_mouse;
         Ok(())
     }
+}
+
+/// Whether the screens can be drawn on standard output: it is a terminal that can move its cursor.
+pub fn can_draw() -> bool {
+    std::io::stdout().is_terminal() && !is_dumb()
+}
+
+/// Whether the terminal is one that only prints line after line.
+pub fn is_dumb() -> bool {
+    std::env::var("TERM").is_ok_and(|terminal| terminal == "dumb")
 }
 
 /// The name in a variable; an empty one does not count.

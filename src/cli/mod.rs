@@ -26,7 +26,7 @@ pub mod stop;
 pub mod worker;
 
 use std::{
-    io::{IsTerminal, Write},
+    io::Write,
     path::Path,
     process::{Command, Stdio},
 };
@@ -120,7 +120,7 @@ pub fn main() -> i32 {
         }
     };
     let outcome = match cli.command {
-        None if std::io::stdout().is_terminal() => attach::setup(&cli.look),
+        None if look::can_draw() => attach::setup(&cli.look),
         None => run::run(run::Args::default()),
         Some(Subcommands::Run(args)) => run::run(args),
         Some(Subcommands::Plan(args)) => plan::run(args),

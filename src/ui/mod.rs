@@ -10,10 +10,13 @@ pub mod overlay;
 pub mod screens;
 pub mod svg;
 pub mod theme;
+pub mod tiny;
 pub mod widgets;
 
 #[cfg(test)]
 mod snapshots;
+#[cfg(test)]
+mod storms;
 
 use ratatui::{
     Frame,
@@ -21,6 +24,7 @@ use ratatui::{
     layout::Rect,
     text::{Line, Span},
 };
+use unicode_width::UnicodeWidthStr;
 
 use crate::{
     app::{State, action::Screen, focus::Panel, link::Control, run::Status},
@@ -46,17 +50,34 @@ pub fn render(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
             cell.set_symbol(" ");
         }
     }
+    mend(buffer);
+}
+
+/// Takes out every wide sign whose second column something else was drawn over: a terminal would put it off its place.
+fn mend(buffer: &mut Buffer) {
+    let width = usize::from(buffer.area.width);
+    for at in 0..buffer.content.len() {
+        let symbol = buffer.content[at].symbol();
+        // Lines, blocks and braille are narrow, and nearly all there is.
+        let narrow = |sign: char| {
+            sign < '\u{1100}' || matches!(sign, '\u{2500}'..='\u{259f}' | '\u{2800}'..='\u{28ff}')
+        };
+        if symbol.chars().next().is_none_or(narrow) && symbol.chars().nth(1).is_none() {
+            continue;
+        }
+        let columns = symbol.width();
+        let room = width - at % width;
+        let free = |other: usize| buffer.content.get(at + other).is_some_and(|cell| cell.symbol() == " ");
+        if columns > room || !(1..columns).all(free) {
+            buffer.content[at].set_symbol(" ");
+        }
+    }
 }
 
 fn paint(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     if area.width < MIN_WIDTH || area.height < MIN_HEIGHT {
-        let text =
-            format!("terminal too small ({}x{}): needs {MIN_WIDTH}x{MIN_HEIGHT}", area.width, area.height);
-        let lines = format::wrap(&text, usize::from(area.width));
-        for (row, line) in lines.into_iter().enumerate() {
-            write(area, row as u16, &Line::from(line), buffer);
-        }
-        return;
+        tiny::draw(state, theme, area, buffer);
+        return theme.simplify(buffer);
     }
     header(state, theme, layout::header(area), buffer);
     if state.screen == Screen::Train {
@@ -119,7 +140,7 @@ fn header(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let mut used: usize = right.iter().map(Span::width).sum();
     let mut named = 0;
     let mut add = |text: String, role, after_name: bool| {
-        let length = text.chars().count();
+        let length = text.width();
         if used + length <= room {
             used += length;
             let at = if after_name { named } else { 0 };

@@ -13,7 +13,8 @@ use crate::{
         SMOOTHING, State,
         focus::Panel,
         run::{Marker, MarkerKind},
-        series::{Slice, XAxis},
+        series::XAxis,
+        slice::Slice,
     },
     ui::{
         chart::{Chart, Line as Curve, Mark, Stroke},

@@ -11,3 +11,4 @@ pub mod setup;
 pub mod strips;
 pub mod tensors;
 pub mod train;
+pub mod waterfall;

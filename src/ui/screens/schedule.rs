@@ -5,7 +5,7 @@ use ratatui::{buffer::Buffer, layout::Rect, text::Line};
 
 use super::curves::{corner, small_title};
 use crate::{
-    app::{State, focus::Panel, run::MarkerKind, series::Slice},
+    app::{State, focus::Panel, run::MarkerKind, slice::Slice},
     config::schedule,
     protocol::Header,
     ui::{

@@ -11,7 +11,7 @@ use crate::{
     app::{
         SMOOTHING, State,
         run::{RunView, Status},
-        series::Reading,
+        slice::Reading,
     },
     ui::{
         format,
