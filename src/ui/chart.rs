@@ -267,7 +267,7 @@ impl Chart {
         for ((x, y), sign, line) in signs {
             let (x, y) = (plot.x + (x as usize / across) as u16, plot.y + (y as usize / down) as u16);
             let sign = if theme.ascii { line.plain } else { sign };
-            buffer.set_string(x, y, sign.to_string(), line.style);
+            set(buffer, (x, y), sign, line.style);
         }
     }
 
@@ -276,10 +276,10 @@ impl Chart {
             let Some(x) = column(x_scale, plot, mark.x) else { continue };
             if mark.line {
                 for y in plot.top() + 1..plot.bottom() {
-                    buffer.set_string(x, y, "┊", mark.style);
+                    set(buffer, (x, y), '┊', mark.style);
                 }
             }
-            buffer.set_string(x, plot.top(), mark.letter.to_string(), mark.style);
+            set(buffer, (x, plot.top()), mark.letter, mark.style);
         }
     }
 }

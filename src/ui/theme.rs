@@ -167,8 +167,7 @@ fn signs(variable: impl Fn(&str) -> Option<String>) -> Signs {
     }
     // The first of these that is set decides, as in every program.
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
-    let utf8 =
-        |locale: &str| matches!(&*locale.to_ascii_lowercase().replace('-', ""), l if l.contains("utf8"));
+    let utf8 = |locale: &str| locale.to_ascii_lowercase().replace('-', "").contains("utf8");
     let terminal = variable("TERM").unwrap_or_default();
     if locale.is_some_and(|locale| !utf8(&locale)) || terminal.starts_with("vt") || terminal == "dumb" {
         Signs::Ascii

@@ -84,3 +84,28 @@ fn the_look_is_chosen_by_flag_or_variable_and_a_wrong_name_is_told_the_right_one
         assert!(code == Some(2) && text.contains("high-contrast"), "{code:?} {text}");
     }
 }
+
+#[test]
+fn a_chart_is_read_and_zoomed_by_keys_and_by_the_mouse() {
+    let sandbox = Sandbox::new();
+    sandbox.train("curve", &["train.max_updates=40", "schedule.warmup_updates=1"]);
+    let mut terminal = Terminal::start(&sandbox, &["attach", "latest"], &[], 40, 120);
+    terminal.wait_text("update 40 / 40");
+    terminal.press("\x1b[D");
+    terminal.wait_text(" at 40 ");
+    terminal.press("+");
+    terminal.wait_text("by updates 21-40, following");
+    terminal.press("<");
+    terminal.wait_text("by updates 17-36 ");
+    terminal.press("\x1b");
+    terminal.wait("the newest figures", |screen| !screen.contains(" at 40 "));
+    terminal.press("\x1b[<0;30;12M\x1b[<0;30;12m");
+    terminal.wait("figures of the update that was clicked", |screen| screen.contains(" at 2"));
+    terminal.press("0");
+    terminal
+        .wait("the whole run", |screen| !screen.contains(" at 2") && screen.contains("linear, by updates "));
+    terminal.press("T");
+    terminal.wait_text("theme light");
+    terminal.press("q");
+    assert_eq!(terminal.end(), 0);
+}

@@ -141,8 +141,12 @@ fn note(header: &Header, lengths: &[Length], room: usize) -> String {
         |length: &Length| format!("accumulate {}: {}", length.accumulate, format::count(length.updates));
     let others: Vec<String> = lengths.iter().filter(|length| length.accumulate != now).map(other).collect();
     let twice = lengths.last().map(other).unwrap_or_default();
-    let full = format!(" same tokens with {} updates ", others.join(", "));
-    let texts = [full, format!(" same tokens with {twice} updates "), format!(" {twice} updates ")];
+    let texts = [
+        format!(" {} updates for the same tokens ", others.join(", ")),
+        format!(" {twice} updates, same tokens "),
+        format!(" {twice}, same tokens "),
+        format!(" {twice} "),
+    ];
     texts.into_iter().find(|text| text.chars().count() <= room).unwrap_or_default()
 }
 

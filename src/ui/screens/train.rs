@@ -167,7 +167,8 @@ fn under_cursor(state: &State, view: &RunView, update: u64, theme: &Theme, area:
     let mut spans = Vec::new();
     let mut left = usize::from(area.width).saturating_sub(1);
     for (label, value, role) in figures {
-        let value = if label == "-" { format::cut(&value, left.saturating_sub(4)) } else { value };
+        // What happened is cut to what is left, unless that says nothing.
+        let value = if label == "-" && left >= 20 { format::cut(&value, left - 4) } else { value };
         let width = label.chars().count() + value.width() + 3;
         if width > left || value.is_empty() {
             continue;

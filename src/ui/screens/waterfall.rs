@@ -166,8 +166,8 @@ pub fn bar(limit: Limit, theme: &Theme, area: Rect, row: u16, buffer: &mut Buffe
         share if share >= 0.8 => Role::Warning,
         _ => Role::Good,
     };
-    let text = format!(" {} of device", format::percent(limit.used as f64, limit.total as f64));
-    let name = "peak ";
+    let text = format!(" {}", format::bytes(limit.used));
+    let name = "device's peak ";
     let cells = usize::from(area.width).saturating_sub(text.chars().count() + name.len());
     let mut spans = vec![span(name, Role::Dim, theme)];
     spans.extend(gauge(share, cells, theme, role));
