@@ -250,7 +250,7 @@ impl State {
                     _ if by <= isize::MIN / 2 => plot.point(0, made),
                     _ if by >= isize::MAX / 2 => plot.point(u64::MAX, made),
                     _ => plot.scroll(by > 0, made),
-                })
+                });
             }
             Panel::Memory => {}
         }
