@@ -1,5 +1,7 @@
 //! Everything a person can do, in one table that the key table, the help and the command palette share.
 
+use super::look::ThemeName;
+
 /// The four screens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Screen {
@@ -61,6 +63,15 @@ pub enum Action {
     LogAxis,
     Smoothing,
     NextXAxis,
+    LogX,
+    ZoomIn,
+    ZoomOut,
+    Earlier,
+    Later,
+    WholeRun,
+    Overlay,
+    /// The look of the screens; `None` is the next one.
+    Theme(Option<ThemeName>),
     Filter,
     NextMatch,
     PreviousMatch,
@@ -149,6 +160,19 @@ pub const ACTIONS: &[About] = &[
     about(Action::LogAxis, "log", "logarithmic or linear y axis"),
     about(Action::Smoothing, "smoothing", "how much the loss is smoothed"),
     about(Action::NextXAxis, "x-axis", "x by updates, tokens or time"),
+    about(Action::LogX, "log-x", "logarithmic or linear x axis"),
+    about(Action::ZoomIn, "zoom-in", "charts: half as many updates"),
+    about(Action::ZoomOut, "zoom-out", "charts: twice as many updates"),
+    about(Action::Earlier, "earlier", "charts: scroll to earlier updates"),
+    about(Action::Later, "later", "charts: scroll to later updates"),
+    about(Action::WholeRun, "whole-run", "charts: the whole run again, no cursor"),
+    about(Action::Overlay, "overlay", "the marked runs over the loss, or not"),
+    About {
+        action: Action::Theme(None),
+        name: "theme",
+        argument: "NAME",
+        help: "the next look, or the one of that name",
+    },
     about(Action::Filter, "filter", "filter tensors or runs: text or glob"),
     about(Action::NextMatch, "next", "next row"),
     about(Action::PreviousMatch, "previous", "previous row"),
@@ -164,8 +188,8 @@ pub const ACTIONS: &[About] = &[
     about(Action::FocusPrevious, "focus-previous", "focus the panel before"),
     about(Action::Up, "up", "up"),
     about(Action::Down, "down", "down"),
-    about(Action::Left, "left", "left; the choice before"),
-    about(Action::Right, "right", "right; the next choice"),
+    about(Action::Left, "left", "left; a chart's cursor; the choice before"),
+    about(Action::Right, "right", "right; a chart's cursor; the next choice"),
     about(Action::PageUp, "page-up", "a page up"),
     about(Action::PageDown, "page-down", "a page down"),
     about(Action::Home, "first", "to the first"),
@@ -184,7 +208,7 @@ impl Action {
     /// Name and help of this action.
     pub fn about(self) -> &'static About {
         let found = ACTIONS.iter().find(|about| match (about.action, self) {
-            (Self::LearningRate(_), Self::LearningRate(_)) => true,
+            (Self::LearningRate(_), Self::LearningRate(_)) | (Self::Theme(_), Self::Theme(_)) => true,
             (listed, wanted) => listed == wanted,
         });
         found.unwrap_or(&ACTIONS[0])

@@ -122,6 +122,13 @@ impl State {
         }
     }
 
+    pub(super) fn point(&mut self, panel: Panel, update: u64) {
+        self.click(panel, None);
+        if self.overlay == Overlay::None {
+            self.replot(|plot, made| plot.point(update, made));
+        }
+    }
+
     pub(super) fn watch(&mut self, run: RunRef) {
         self.watching = Some(run);
         self.replay = None;
@@ -132,6 +139,8 @@ impl State {
         self.tensors.clear();
         self.notice = None;
         self.journal_scroll = 0;
+        self.plot.reset();
+        self.plot.cursor = None;
         self.screen = Screen::Train;
         self.focus.zoomed = false;
     }

@@ -9,10 +9,12 @@ pub mod focus;
 pub mod form;
 pub mod input;
 pub mod link;
+pub mod look;
 mod manage;
 mod messages;
 pub mod opened;
 pub mod palette;
+pub mod plot;
 mod queue;
 #[cfg(test)]
 pub(crate) mod recorded;
@@ -20,6 +22,7 @@ mod replay;
 pub mod run;
 pub mod runs;
 pub mod series;
+pub mod slice;
 pub mod tensors;
 pub(crate) mod update;
 
@@ -33,6 +36,8 @@ use focus::{Context, Focus, Overlay, Panel};
 use form::Form;
 use input::Input;
 use link::{Control, Link};
+use look::ThemeName;
+use plot::Plot;
 pub use replay::Replay;
 use run::{RunView, Status};
 use runs::{Comparison, Curves, RunRow, Runs};
@@ -69,6 +74,11 @@ pub enum Msg {
     Click {
         panel: Panel,
         row: Option<usize>,
+    },
+    /// A mouse click into a chart, on that update.
+    Point {
+        panel: Panel,
+        update: u64,
     },
     /// A mouse click on a tab.
     Tab(Screen),
@@ -257,6 +267,9 @@ pub struct State {
     /// Index into [`SMOOTHING`].
     pub smoothing: usize,
     pub x_axis: XAxis,
+    /// What the charts of the Train screen show.
+    pub plot: Plot,
+    pub theme: ThemeName,
     /// Lines the journal is scrolled back.
     pub journal_scroll: usize,
     /// A run was started and is not watched yet.
@@ -294,6 +307,8 @@ impl State {
             log_y: false,
             smoothing: 0,
             x_axis: XAxis::Update,
+            plot: Plot::default(),
+            theme: ThemeName::default(),
             journal_scroll: 0,
             starting: false,
             checks: 0,
@@ -374,6 +389,7 @@ impl State {
             Msg::SubmitAndNext => return self.submit(true),
             Msg::Cancel => self.cancel(),
             Msg::Click { panel, row } => self.click(panel, row),
+            Msg::Point { panel, update } => self.point(panel, update),
             Msg::Tab(screen) => return self.act(Action::Show(screen)),
             Msg::Watching { run } => self.watch(run),
             Msg::Replaying { speed } => self.replay = Some(Replay { speed, paused: false }),

@@ -105,6 +105,8 @@ impl Palette {
                 }
                 _ => Err(format!("`{argument}` is not a learning rate: write for example `:lr 1e-4`")),
             },
+            "theme" if argument.is_empty() => Ok(Request::Do(Action::Theme(None))),
+            "theme" => argument.parse().map(|name| Request::Do(Action::Theme(Some(name)))),
             "set" => match argument.split_once('=') {
                 Some((key, value)) => {
                     Ok(Request::Set { key: key.trim().to_owned(), value: value.trim().to_owned() })

@@ -50,8 +50,12 @@ pub enum MarkerKind {
     /// The rate was overridden, or given back to the schedule.
     Rate,
     Paused,
+    /// The run was told to stop.
+    Stopped,
     Checkpoint,
     Resumed,
+    /// The checkpoint of another run that this one started from.
+    Forked,
     Alert,
     /// An update was skipped because its gradient was not finite.
     Skipped,
@@ -63,8 +67,10 @@ impl MarkerKind {
         match self {
             Self::Rate => 'r',
             Self::Paused => 'p',
+            Self::Stopped => 's',
             Self::Checkpoint => 'c',
             Self::Resumed => 'R',
+            Self::Forked => 'F',
             Self::Alert => '!',
             Self::Skipped => 'x',
         }
@@ -180,6 +186,10 @@ impl RunView {
         for (why, times) in &header.data.left_out {
             self.log(0, 0.0, Level::Warning, format!("data left out: {why} ({times}x)"));
         }
+        if let Some(from) = &header.forked_from {
+            let place = Place { update: from.update, tokens: from.tokens, time: from.time };
+            self.markers.push_back(Marker { place, kind: MarkerKind::Forked });
+        }
         self.header = Some(Box::new(header.clone()));
     }
 
@@ -247,6 +257,7 @@ impl RunView {
                     self.mark(record.update, record.time, MarkerKind::Paused);
                 }
                 "resume" => self.paused = false,
+                "stop" => self.mark(record.update, record.time, MarkerKind::Stopped),
                 "learning_rate" => {
                     self.rate_override = record.value;
                     self.mark(record.update, record.time, MarkerKind::Rate);

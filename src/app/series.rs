@@ -4,6 +4,8 @@
 //! doubles: smallest, largest and mean survive, so a spike is never lost. A value that is not a number is
 //! counted and leaves a gap in the line.
 
+use super::slice::Slice;
+
 /// Most buckets a series keeps.
 pub const CAP: usize = 4096;
 
@@ -59,17 +61,17 @@ impl Place {
 
 /// Some values in a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Bucket {
-    first_update: u64,
+pub(super) struct Bucket {
+    pub(super) first_update: u64,
     /// Of the last value.
-    place: Place,
-    count: u64,
-    finite: u64,
+    pub(super) place: Place,
+    pub(super) count: u64,
+    pub(super) finite: u64,
     sum: f64,
-    min: f64,
-    max: f64,
+    pub(super) min: f64,
+    pub(super) max: f64,
     /// Whether the largest came after the smallest.
-    rising: bool,
+    pub(super) rising: bool,
 }
 
 impl Bucket {
@@ -89,7 +91,7 @@ impl Bucket {
         }
     }
 
-    fn join(&mut self, later: &Self) {
+    pub(super) fn join(&mut self, later: &Self) {
         if later.finite > 0 {
             let (new_max, new_min) = (later.max > self.max, later.min < self.min);
             if new_max != new_min {
@@ -106,15 +108,19 @@ impl Bucket {
         self.max = self.max.max(later.max);
     }
 
-    fn mean(&self) -> Option<f64> {
+    pub(super) fn mean(&self) -> Option<f64> {
         (self.finite > 0).then(|| self.sum / self.finite as f64)
+    }
+
+    pub(super) fn has_gap(&self) -> bool {
+        self.finite < self.count
     }
 }
 
 /// A value over the run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    buckets: Vec<Bucket>,
+    pub(super) buckets: Vec<Bucket>,
     /// Values in one full bucket.
     stride: u64,
 }
@@ -167,40 +173,42 @@ impl Series {
 
     /// The points of the line as it was measured; a gap is a point whose y is NaN.
     pub fn points(&self, axis: XAxis) -> Vec<(f64, f64)> {
-        let mut points = Vec::with_capacity(self.buckets.len() * 2);
-        for bucket in &self.buckets {
-            let x = bucket.place.on(axis);
-            if bucket.finite > 0 {
-                let (a, b) = if bucket.rising { (bucket.min, bucket.max) } else { (bucket.max, bucket.min) };
-                points.push((x, a));
-                if a != b {
-                    points.push((x, b));
-                }
-            }
-            if bucket.finite < bucket.count {
-                points.push((x, f64::NAN));
-            }
-        }
-        points
+        self.points_in(&Slice { axis, ..Slice::default() })
     }
 
     /// The line smoothed by an exponential moving average of weight `beta` a value, corrected for its start.
     pub fn smoothed(&self, axis: XAxis, beta: f64) -> Vec<(f64, f64)> {
+        self.smoothed_in(&Slice { axis, ..Slice::default() }, beta)
+    }
+
+    /// The smoothed value at an update.
+    pub fn smoothed_at(&self, update: u64, beta: f64) -> Option<f64> {
+        let until = self.averages(beta).take_while(|(bucket, _)| bucket.first_update <= update);
+        until.last().and_then(|(_, smooth)| smooth)
+    }
+
+    /// Every bucket with the moving average up to it; none where no value of it is a number.
+    pub(super) fn averages(&self, beta: f64) -> impl Iterator<Item = (&Bucket, Option<f64>)> {
         let (mut sum, mut weight) = (0.0, 0.0);
-        let mut points = Vec::with_capacity(self.buckets.len());
-        for bucket in &self.buckets {
-            let x = bucket.place.on(axis);
-            if let Some(mean) = bucket.mean() {
-                let keep = beta.powf(bucket.finite as f64);
+        // Nearly all buckets hold as many values: the power is taken once.
+        let mut power = (0, 1.0);
+        self.buckets.iter().map(move |bucket| {
+            let smooth = bucket.mean().map(|mean| {
+                if power.0 != bucket.finite {
+                    power = (bucket.finite, beta.powf(bucket.finite as f64));
+                }
+                let keep = power.1;
                 sum = sum * keep + mean * (1.0 - keep);
                 weight = weight * keep + (1.0 - keep);
-                points.push((x, sum / weight));
-            }
-            if bucket.finite < bucket.count {
-                points.push((x, f64::NAN));
-            }
-        }
-        points
+                sum / weight
+            });
+            (bucket, smooth)
+        })
+    }
+
+    /// The first update something was measured at.
+    pub fn first_update(&self) -> Option<u64> {
+        self.buckets.first().map(|bucket| bucket.first_update)
     }
 
     /// Mean of the last few buckets that hold numbers.

@@ -383,3 +383,59 @@ fn a_tensor_is_held_against_the_next_run_of_the_same_model() {
     let effects = act(&mut state, Action::Open);
     assert_eq!(loads(&effects), ["20260301T103000-nano-sgd"], "the next tensor is held against it, too");
 }
+
+#[test]
+fn the_arrows_move_a_cursor_over_the_charts_and_escape_takes_it_away() {
+    let mut state = watching(Screen::Train);
+    act(&mut state, Action::Left);
+    assert_eq!(state.cursor(), Some(300), "it appears at the newest update");
+    act(&mut state, Action::Left);
+    assert!(state.cursor() < Some(300));
+    act(&mut state, Action::Home);
+    assert_eq!(state.cursor(), Some(1));
+    act(&mut state, Action::Up);
+    assert!(state.slice(100).bounds.is_some(), "up zooms in");
+    act(&mut state, Action::Back);
+    assert!(state.cursor().is_none() && state.slice(100).bounds.is_some());
+    act(&mut state, Action::WholeRun);
+    assert_eq!(state.slice(100).bounds, None);
+    state.update(Msg::Point { panel: Panel::Gradient, update: 77 });
+    assert_eq!((state.panel(), state.cursor()), (Panel::Gradient, Some(77)));
+    state.update(Msg::Events(vec![Event::resumed(50)]));
+    assert_eq!(state.cursor(), Some(50), "what it stood on is no more");
+}
+
+#[test]
+fn another_run_is_shown_whole_and_without_a_cursor() {
+    let mut state = watching(Screen::Train);
+    act(&mut state, Action::ZoomIn);
+    act(&mut state, Action::Left);
+    state.update(Msg::Watching { run: RunRef { id: "b".into(), ..RunRef::default() } });
+    assert!(state.plot.cursor.is_none());
+    act(&mut state, Action::ZoomIn);
+    assert!(state.notice.as_ref().unwrap().text.contains("no update yet"));
+}
+
+#[test]
+fn overlaying_asks_for_the_curves_of_the_marked_runs() {
+    let mut state = watching(Screen::Train);
+    assert!(act(&mut state, Action::Overlay).is_empty());
+    assert!(state.notice.as_ref().unwrap().text.contains("screen 4"));
+    act(&mut state, Action::Overlay);
+    state.runs.marked.push("20260301T102000-nano-adafactor".into());
+    let effects = act(&mut state, Action::Overlay);
+    assert_eq!(effects, [Effect::LoadCurves { run: "20260301T102000-nano-adafactor".into() }]);
+}
+
+#[test]
+fn the_theme_is_chosen_by_key_or_by_name() {
+    let mut state = idle();
+    act(&mut state, Action::Theme(None));
+    assert_eq!(state.theme, ThemeName::Light);
+    act(&mut state, Action::Palette);
+    for sign in "theme colour-blind".chars() {
+        state.update(Msg::Input(input::Input::Char(sign)));
+    }
+    state.update(Msg::Submit);
+    assert_eq!(state.theme, ThemeName::ColourBlind);
+}

@@ -14,7 +14,7 @@ use super::{
 use crate::protocol::Command;
 
 /// Lines of the help.
-pub(crate) const HELP_LINES: usize = 105;
+pub(crate) const HELP_LINES: usize = 115;
 
 impl State {
     /// Does one action.
@@ -73,6 +73,20 @@ impl State {
             Action::LogAxis => self.log_y = !self.log_y,
             Action::Smoothing => self.smoothing = (self.smoothing + 1) % SMOOTHING.len(),
             Action::NextXAxis => self.x_axis = self.x_axis.next(),
+            Action::LogX => self.plot.log_x = !self.plot.log_x,
+            Action::ZoomIn => self.replot(|plot, made| plot.zoom(true, made)),
+            Action::ZoomOut => self.replot(|plot, made| plot.zoom(false, made)),
+            Action::Earlier => self.replot(|plot, made| plot.scroll(false, made)),
+            Action::Later => self.replot(|plot, made| plot.scroll(true, made)),
+            Action::WholeRun => {
+                self.plot.reset();
+                self.plot.cursor = None;
+            }
+            Action::Overlay => return self.overlay_runs(),
+            Action::Theme(name) => {
+                self.theme = name.unwrap_or_else(|| self.theme.next());
+                self.say(format!("theme {}", self.theme.as_str()), false);
+            }
             Action::Filter if self.screen == Screen::Runs => self.runs.filtering = true,
             Action::Filter => {
                 let shown = self.show(Screen::State);
@@ -145,6 +159,8 @@ impl State {
     fn back(&mut self) {
         if self.overlay != Overlay::None {
             self.overlay = Overlay::None;
+        } else if self.screen == Screen::Train && self.plot.cursor.is_some() {
+            self.plot.cursor = None;
         } else if self.screen == Screen::State && self.tensors.opened.is_some() {
             self.tensors.opened = None;
         } else if self.focus.zoomed {
@@ -253,7 +269,15 @@ impl State {
                 });
                 self.runs.scroll = moved(self.runs.scroll, lines);
             }
-            Panel::Loss | Panel::Schedule | Panel::Gradient | Panel::Speed | Panel::Memory => {}
+            Panel::Loss | Panel::Schedule | Panel::Gradient | Panel::Speed => {
+                self.replot(|plot, made| match by {
+                    1 | -1 => plot.zoom(by < 0, made),
+                    _ if by <= isize::MIN / 2 => plot.point(0, made),
+                    _ if by >= isize::MAX / 2 => plot.point(u64::MAX, made),
+                    _ => plot.scroll(by > 0, made),
+                });
+            }
+            Panel::Memory => {}
         }
         Vec::new()
     }
@@ -266,8 +290,17 @@ impl State {
                 }
             }
             Screen::State => self.strip_cursor(if forward { 1 } else { -1 }),
-            Screen::Train | Screen::Runs => {}
+            Screen::Train => self.replot(|plot, made| plot.step(forward, made)),
+            Screen::Runs => {}
         }
+    }
+
+    fn overlay_runs(&mut self) -> Vec<Effect> {
+        self.plot.overlay = !self.plot.overlay;
+        if self.plot.overlay && self.runs.marked.is_empty() {
+            self.say("no run is marked: mark some on screen 4 with m", false);
+        }
+        self.missing_curves()
     }
 
     fn strip_cursor(&mut self, by: isize) {
@@ -359,7 +392,8 @@ impl State {
 
     /// Asks for curves that are to be shown and are not here, or belong to a run that goes on.
     pub(super) fn missing_curves(&self) -> Vec<Effect> {
-        if self.screen != Screen::Runs {
+        let overlaid = self.screen == Screen::Train && self.plot.overlay && !self.runs.marked.is_empty();
+        if self.screen != Screen::Runs && !overlaid {
             return Vec::new();
         }
         self.runs

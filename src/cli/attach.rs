@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::ValueEnum;
 
-use super::output;
+use super::{
+    look::{self, Look},
+    output,
+};
 use crate::{
     app::action::Screen,
     config::Layers,
@@ -28,12 +31,8 @@ pub struct Args {
     /// Print one frame as text and leave
     #[arg(long)]
     once: bool,
-    /// Draw with ASCII characters only
-    #[arg(long)]
-    ascii: bool,
-    /// Leave the mouse to the terminal
-    #[arg(long)]
-    no_mouse: bool,
+    #[command(flatten)]
+    look: Look,
     /// Draw one frame as an SVG picture into this file and leave
     #[arg(long, value_name = "PATH", hide = true)]
     svg: Option<PathBuf>,
@@ -102,8 +101,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     let mut launch = Launch::new(home, Start::Watch(run), layers);
     launch.readonly = args.readonly;
     launch.replay = args.replay;
-    launch.ascii = args.ascii;
-    launch.mouse = !args.no_mouse;
+    args.look.apply(&mut launch)?;
     let screen = Some(args.screen.into());
     let (width, height) = args.size.or_else(|| crossterm::terminal::size().ok()).unwrap_or((120, 40));
     if let Some(path) = args.svg {
@@ -126,16 +124,20 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
 pub fn open(run: RunDir) -> anyhow::Result<i32> {
     terminal()?;
     let layers = layers_of(&run)?;
-    shell::run(Launch::new(Home::from_env()?, Start::Watch(run), layers))
+    let mut launch = Launch::new(Home::from_env()?, Start::Watch(run), layers);
+    Look::default().apply(&mut launch)?;
+    shell::run(launch)
 }
 
 /// Opens the Setup screen with the demo chosen.
 ///
 /// # Errors
 /// The environment holds a setting that cannot be used, or there is no terminal to draw on.
-pub fn setup() -> anyhow::Result<i32> {
+pub fn setup(look: &Look) -> anyhow::Result<i32> {
     terminal()?;
-    shell::run(Launch::new(Home::from_env()?, Start::Setup, layers()?))
+    let mut launch = Launch::new(Home::from_env()?, Start::Setup, layers()?);
+    look.apply(&mut launch)?;
+    shell::run(launch)
 }
 
 /// Opens the Runs screen; the draft starts from these settings.
@@ -160,11 +162,12 @@ fn layers_of(run: &RunDir) -> anyhow::Result<Layers> {
 }
 
 fn terminal() -> anyhow::Result<()> {
-    use std::io::IsTerminal;
-    if std::io::stdout().is_terminal() {
+    if look::can_draw() {
         return Ok(());
     }
-    anyhow::bail!("standard output is no terminal: use --once for one frame as text, or `tui-train show RUN`")
+    let why =
+        if look::is_dumb() { "TERM = dumb cannot draw screens" } else { "standard output is no terminal" };
+    anyhow::bail!("{why}: use --once for one frame as text, or `tui-train show RUN`")
 }
 
 #[cfg(test)]

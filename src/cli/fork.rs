@@ -1,8 +1,6 @@
 //! `tui-train fork RUN`: a new run that starts from a checkpoint of another one, with anything changed.
 
-use std::io::IsTerminal;
-
-use super::{attach, output, run as follow};
+use super::{attach, look, output, run as follow};
 use crate::{
     config::validate,
     data::{Dataset, total_updates},
@@ -51,7 +49,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     plan.leaves_something_to_do(total)?;
     drop(dataset);
     plan.changes().iter().for_each(|change| output::message(change));
-    let headless = args.headless || args.json || !std::io::stdout().is_terminal();
+    let headless = args.headless || args.json || !look::can_draw();
     let presses = headless.then(follow::interrupts).transpose()?;
     let fork = fork::start(&home, plan, args.name.as_deref())?;
     match presses {

@@ -15,6 +15,7 @@ pub mod fork;
 pub mod grid;
 pub mod inspect;
 pub mod list;
+pub mod look;
 pub mod output;
 pub mod plan;
 pub mod probe;
@@ -28,7 +29,7 @@ pub mod stop;
 pub mod worker;
 
 use std::{
-    io::{IsTerminal, Write},
+    io::Write,
     path::Path,
     process::{Command, Stdio},
 };
@@ -57,10 +58,12 @@ pub const INTERRUPTED: i32 = 130;
 /// Without a command: the Setup screen with the built-in demo chosen; Enter starts it. Without a terminal on standard
 /// output the demo is trained headless.
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 100, subcommand_negates_reqs = true)]
+#[command(version, max_term_width = 100, args_conflicts_with_subcommands = true)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Subcommands>,
+    #[command(flatten)]
+    look: look::Look,
 }
 
 #[derive(Debug, Subcommand)]
@@ -127,7 +130,7 @@ pub fn main() -> i32 {
         }
     };
     let outcome = match cli.command {
-        None if std::io::stdout().is_terminal() => attach::setup(),
+        None if look::can_draw() => attach::setup(&cli.look),
         None => run::run(run::Args::default()),
         Some(Subcommands::Run(args)) => run::run(args),
         Some(Subcommands::Plan(args)) => plan::run(args),

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
-use super::{INTERRUPTED, attach, output, run as follow, settings};
+use super::{INTERRUPTED, attach, look, output, run as follow, settings};
 use crate::{
     config::{Config, ConfigError, change, fields::FIELDS},
     run::{Home, RunDir, launch},
@@ -36,7 +36,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     let run = RunDir::resolve(&Home::from_env()?, &args.run)?;
     let mut set = args.set;
     set.extend(args.device.map(|device| format!("train.device={device}")));
-    let headless = args.headless || args.json || !std::io::stdout().is_terminal();
+    let headless = args.headless || args.json || !look::can_draw();
     if !agreed(&run, &set, headless)? {
         return Ok(INTERRUPTED);
     }

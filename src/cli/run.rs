@@ -1,7 +1,6 @@
 //! `tui-train run`: starts a run at once, and shows it or prints it.
 
 use std::{
-    io::IsTerminal,
     path::PathBuf,
     sync::{
         Arc,
@@ -12,7 +11,7 @@ use std::{
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::{INTERRUPTED, attach, output, settings::Settings};
+use super::{INTERRUPTED, attach, look, output, settings::Settings};
 use crate::{
     config::{Config, Layers, Task, layers, validate},
     data::{Dataset, total_updates},
@@ -54,7 +53,7 @@ pub struct Args {
 impl Args {
     /// Whether lines are printed instead of the screens.
     pub(super) fn prints(&self) -> bool {
-        self.headless || self.json || !std::io::stdout().is_terminal()
+        self.headless || self.json || !look::can_draw()
     }
 }
 

@@ -13,6 +13,9 @@ use super::{
     presets, validate,
 };
 
+/// Variables of ours that say where things are and how the screens look.
+const NO_SETTINGS: [&str; 4] = ["TUI_TRAIN_HOME", "TUI_TRAIN_LIBTORCH", "TUI_TRAIN_THEME", "TUI_TRAIN_SIGNS"];
+
 /// Longest configuration file that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 
@@ -62,13 +65,13 @@ impl Layers {
         self.with_toml(&read(path)?, &path.display().to_string())
     }
 
-    /// Adds `TUI_TRAIN_SECTION_KEY` variables. `TUI_TRAIN_HOME` and `TUI_TRAIN_LIBTORCH` are not settings.
+    /// Adds `TUI_TRAIN_SECTION_KEY` variables; those of [`NO_SETTINGS`] are none.
     pub fn with_environment(
         mut self,
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, ConfigError> {
         for (name, text) in variables {
-            if !name.starts_with("TUI_TRAIN_") || matches!(&*name, "TUI_TRAIN_HOME" | "TUI_TRAIN_LIBTORCH") {
+            if !name.starts_with("TUI_TRAIN_") || NO_SETTINGS.contains(&&*name) {
                 continue;
             }
             let known = FIELDS.iter().map(|field| (field.variable(), field.key.to_owned()));

@@ -21,7 +21,11 @@ pub mod watch;
 pub mod watchdog;
 
 use crate::{
-    app::{Msg, Options, RunRef, State, action::Screen},
+    app::{
+        Msg, Options, RunRef, State,
+        action::Screen,
+        look::{Signs, ThemeName},
+    },
     config::Layers,
     run::{Home, RunDir},
     ui::theme::Theme,
@@ -49,8 +53,9 @@ pub struct Launch {
     pub readonly: bool,
     /// Play the run's record instead of watching the run: seconds of it in one second.
     pub replay: Option<f64>,
-    /// Only ASCII characters.
-    pub ascii: bool,
+    /// The signs to draw with; without, what the locale and the terminal can show.
+    pub signs: Option<Signs>,
+    pub theme: ThemeName,
     /// Whether the mouse is listened to.
     pub mouse: bool,
 }
@@ -58,11 +63,22 @@ pub struct Launch {
 impl Launch {
     /// The UI on a run or on the draft, as most people want it.
     pub fn new(home: Home, start: Start, layers: Layers) -> Self {
-        Self { home, start, layers, readonly: false, replay: None, ascii: false, mouse: true }
+        Self {
+            home,
+            start,
+            layers,
+            readonly: false,
+            replay: None,
+            signs: None,
+            theme: ThemeName::Dark,
+            mouse: true,
+        }
     }
 
-    fn theme(&self) -> Theme {
-        Theme::detect(self.ascii, |name| std::env::var(name).ok())
+    /// What the terminal can do and was asked for; the state says with which colours.
+    fn look(&self) -> Theme {
+        let offered = Theme::detect(false, |name| std::env::var(name).ok());
+        self.signs.map_or(offered, |signs| offered.drawn_with(signs))
     }
 
     fn state(&self) -> anyhow::Result<State> {
@@ -73,6 +89,7 @@ impl Launch {
             Start::Runs => Screen::Runs,
         };
         let mut state = State::new(self.layers.clone(), options, screen)?;
+        state.theme = self.theme;
         if let Start::Watch(run) = &self.start {
             state.update(Msg::Watching { run: reference(run) });
         }

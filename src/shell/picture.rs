@@ -41,7 +41,7 @@ fn state(launch: &Launch, screen: Option<Screen>) -> anyhow::Result<State> {
 /// # Errors
 /// The record cannot be read.
 pub fn text(launch: &Launch, screen: Option<Screen>, width: u16, height: u16) -> anyhow::Result<String> {
-    let theme = Theme { colours: Colours::None, ascii: launch.ascii };
+    let theme = Theme { colours: Colours::None, ..launch.look() };
     let buffer = draw(&state(launch, screen)?, &theme, width, height);
     let mut text = String::new();
     for y in 0..height {
@@ -57,8 +57,11 @@ pub fn text(launch: &Launch, screen: Option<Screen>, width: u16, height: u16) ->
 /// # Errors
 /// The record cannot be read.
 pub fn svg(launch: &Launch, screen: Option<Screen>, width: u16, height: u16) -> anyhow::Result<String> {
-    let theme = Theme { colours: Colours::True, ascii: launch.ascii };
-    Ok(svg::picture(&draw(&state(launch, screen)?, &theme, width, height)))
+    // A picture brings its own dots: what the terminal can show does not matter.
+    let theme = Theme { colours: Colours::True, ..Theme::default() }
+        .drawn_with(launch.signs.unwrap_or_default())
+        .named(launch.theme);
+    Ok(svg::themed(&draw(&state(launch, screen)?, &theme, width, height), launch.theme))
 }
 
 fn draw(state: &State, theme: &Theme, width: u16, height: u16) -> Buffer {

@@ -50,7 +50,7 @@ pub fn run(launch: Launch) -> anyhow::Result<i32> {
         state.say(format!("the queued runs cannot be started: {error:#}"), true);
     }
     let signals = Signals::register()?;
-    let theme = launch.theme();
+    let theme = launch.look();
     let (sender, messages) = sync_channel(WAITING);
     let mut session = Session {
         loader: Loader::start(launch.home.clone(), sender.clone())?,
@@ -160,8 +160,8 @@ impl Session {
                 return Ok(code);
             }
             if drawn != Some(self.state.revision) {
-                let (state, theme) = (&self.state, &self.theme);
-                area = guard.terminal.draw(|frame| ui::draw(state, theme, frame))?.area;
+                let (state, theme) = (&self.state, self.theme.named(self.state.theme));
+                area = guard.terminal.draw(|frame| ui::draw(state, &theme, frame))?.area;
                 let known = drawn.is_some();
                 drawn = Some(self.state.revision);
                 if !known {
@@ -215,15 +215,27 @@ impl Session {
             MouseEventKind::Down(MouseButton::Left) => match hit() {
                 Some(Hit::Tab(screen)) => self.update(Msg::Tab(screen)),
                 Some(Hit::Panel { panel, row }) => self.update(Msg::Click { panel, row }),
+                Some(Hit::Chart { panel, update }) => self.update(Msg::Point { panel, update }),
                 None => {}
             },
             MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {
                 // The wheel scrolls what it is over.
-                if let Some(Hit::Panel { panel, .. }) = hit() {
+                if let Some(Hit::Panel { panel, .. } | Hit::Chart { panel, .. }) = hit() {
                     self.update(Msg::Click { panel, row: None });
                 }
                 let up = mouse.kind == MouseEventKind::ScrollUp;
                 self.update(Msg::Action(if up { Action::Up } else { Action::Down }));
+            }
+            MouseEventKind::Drag(MouseButton::Left) => {
+                if let Some(Hit::Chart { panel, update }) = hit() {
+                    self.update(Msg::Point { panel, update });
+                }
+            }
+            MouseEventKind::ScrollLeft | MouseEventKind::ScrollRight => {
+                if let Some(Hit::Chart { .. }) = hit() {
+                    let earlier = mouse.kind == MouseEventKind::ScrollLeft;
+                    self.update(Msg::Action(if earlier { Action::Earlier } else { Action::Later }));
+                }
             }
             _ => {}
         }

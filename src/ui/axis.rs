@@ -36,6 +36,17 @@ impl Scale {
         (value - self.low) / (self.high - self.low)
     }
 
+    /// The number at a place on the axis; the reverse of [`Scale::place`].
+    pub fn value(&self, share: f64) -> f64 {
+        let value = self.low + share * (self.high - self.low);
+        if self.log { 10f64.powf(value) } else { value }
+    }
+
+    /// Whether it is logarithmic.
+    pub const fn is_log(&self) -> bool {
+        self.log
+    }
+
     /// At most about `most` round numbers on the scale with their labels, from low to high.
     pub fn ticks(&self, most: usize) -> Vec<(f64, String)> {
         if self.log { self.log_ticks(most) } else { self.linear_ticks(most) }

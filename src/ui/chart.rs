@@ -47,6 +47,7 @@ pub struct Chart {
     pub lines: Vec<Line>,
     pub marks: Vec<Mark>,
     pub log_y: bool,
+    pub log_x: bool,
     /// Bounds of x; without, those of the points.
     pub x_bounds: Option<(f64, f64)>,
     /// Whether zero belongs to the y axis.
@@ -55,6 +56,18 @@ pub struct Chart {
     pub x_is_time: bool,
     /// What is said when there is nothing to draw.
     pub empty: &'static str,
+    /// Marks at the bottom where a solid line has a gap.
+    pub gaps: Option<Style>,
+    /// Where the cursor is, and how it is drawn.
+    pub cursor: Option<(f64, Style)>,
+}
+
+/// Where a chart's parts are.
+struct Geometry {
+    plot: Rect,
+    x_scale: Scale,
+    y_scale: Scale,
+    y_ticks: Vec<(f64, String)>,
 }
 
 /// Dots of one cell: two columns of four.
@@ -109,7 +122,7 @@ impl Grid {
 impl Chart {
     /// Draws the chart with its axes into `area`.
     pub fn draw(&self, area: Rect, buffer: &mut Buffer, theme: &Theme) {
-        let Some((x_scale, y_scale)) = self.scales() else {
+        let Some(scales) = self.scales() else {
             let text = format::cut(self.empty, usize::from(area.width));
             let x = area.x + (area.width.saturating_sub(text.chars().count() as u16)) / 2;
             if area.height > 0 {
@@ -117,14 +130,7 @@ impl Chart {
             }
             return;
         };
-        let rows = usize::from(area.height.saturating_sub(1));
-        let y_ticks = y_scale.ticks((rows / 3).clamp(2, 7));
-        let gutter = y_ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0) as u16 + 1;
-        if area.width < gutter + 6 || area.height < 3 {
-            return;
-        }
-        let plot =
-            Rect { x: area.x + gutter, y: area.y, width: area.width - gutter, height: area.height - 1 };
+        let Some(Geometry { plot, x_scale, y_scale, y_ticks }) = Self::geometry(scales, area) else { return };
         let dim = theme.style(Role::Dim);
         let border = theme.style(Role::Border);
         for y in plot.top()..plot.bottom() {
@@ -144,10 +150,32 @@ impl Chart {
         self.plot(&x_scale, &y_scale, plot, buffer, theme);
     }
 
+    /// Nothing where there is no room.
+    fn geometry((x_scale, y_scale): (Scale, Scale), area: Rect) -> Option<Geometry> {
+        let rows = usize::from(area.height.saturating_sub(1));
+        let y_ticks = y_scale.ticks((rows / 3).clamp(2, 7));
+        let gutter = y_ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0) as u16 + 1;
+        if area.width < gutter + 6 || area.height < 3 {
+            return None;
+        }
+        let plot =
+            Rect { x: area.x + gutter, y: area.y, width: area.width - gutter, height: area.height - 1 };
+        Some(Geometry { plot, x_scale, y_scale, y_ticks })
+    }
+
+    /// The x under a cell of the plot, when the chart is drawn into `area`.
+    pub fn x_at(&self, area: Rect, column: u16, row: u16) -> Option<f64> {
+        let Geometry { plot, x_scale, .. } = Self::geometry(self.scales()?, area)?;
+        let inside = plot.contains(ratatui::layout::Position { x: column, y: row });
+        let share = f64::from(column.saturating_sub(plot.x)) / f64::from(plot.width.max(2) - 1);
+        inside.then(|| x_scale.value(share))
+    }
+
     fn scales(&self) -> Option<(Scale, Scale)> {
-        let usable = |y: f64| y.is_finite() && (!self.log_y || y > 0.0);
-        let mut points =
-            self.lines.iter().flat_map(|line| &line.points).filter(|p| usable(p.1) && p.0.is_finite());
+        let usable = |p: &&(f64, f64)| {
+            p.0.is_finite() && p.1.is_finite() && (!self.log_y || p.1 > 0.0) && (!self.log_x || p.0 > 0.0)
+        };
+        let mut points = self.lines.iter().flat_map(|line| &line.points).filter(usable);
         let first = points.next()?;
         let mut bounds = (first.0, first.0, first.1, first.1);
         for (x, y) in points {
@@ -155,12 +183,15 @@ impl Chart {
         }
         let (x_low, x_high) = self.x_bounds.unwrap_or((bounds.0, bounds.1));
         let y_low = if self.from_zero && !self.log_y { bounds.2.min(0.0) } else { bounds.2 };
-        Some((Scale::linear(x_low, x_high), Scale::new(y_low, bounds.3, self.log_y)))
+        Some((Scale::new(x_low, x_high, self.log_x), Scale::new(y_low, bounds.3, self.log_y)))
     }
 
     fn x_axis(&self, scale: &Scale, plot: Rect, buffer: &mut Buffer, theme: &Theme) {
         let most = (usize::from(plot.width) / 10).clamp(3, 10);
-        let ticks = if self.x_is_time { axis::time_ticks(scale, most) } else { scale.ticks(most) };
+        let ticks = match self.x_is_time && !scale.is_log() {
+            true => axis::time_ticks(scale, most),
+            false => scale.ticks(most),
+        };
         let mut free_from = plot.x;
         for (value, label) in ticks {
             let label = if self.x_is_time {
@@ -196,10 +227,14 @@ impl Chart {
             })
         };
         let mut signs = Vec::new();
+        let mut gaps = Vec::new();
         for line in &self.lines {
             let mut before: Option<(i64, i64)> = None;
             for point in &line.points {
                 let here = place(point);
+                if point.1.is_nan() && line.stroke == Stroke::Solid && self.gaps.is_some() {
+                    gaps.push(point.0);
+                }
                 if let Some(here) = here {
                     match line.stroke {
                         Stroke::Points(sign) => signs.push((here, sign, line)),
@@ -210,35 +245,55 @@ impl Chart {
             }
         }
         self.marked(x_scale, plot, buffer);
-        for (at, (dots, style, plain)) in grid.cells.iter().enumerate() {
-            if *dots == 0 {
-                continue;
+        if let Some((x, style)) = self.cursor
+            && let Some(x) = column(x_scale, plot, x)
+        {
+            for y in plot.top()..plot.bottom() {
+                set(buffer, (x, y), '│', style);
             }
-            let (x, y) = (plot.x + (at % width) as u16, plot.y + (at / width) as u16);
-            let sign = if theme.ascii { *plain } else { char::from_u32(0x2800 + dots).unwrap_or(' ') };
-            buffer.set_string(x, y, sign.to_string(), *style);
+        }
+        for (at, (dots, style, plain)) in grid.cells.iter().enumerate() {
+            if *dots != 0 {
+                let place = (plot.x + (at % width) as u16, plot.y + (at / width) as u16);
+                let braille = || char::from_u32(0x2800 + dots).unwrap_or(' ');
+                set(buffer, place, if theme.ascii { *plain } else { braille() }, *style);
+            }
+        }
+        for x in gaps {
+            if let (Some(x), Some(style)) = (column(x_scale, plot, x), self.gaps) {
+                set(buffer, (x, plot.bottom() - 1), '✗', style);
+            }
         }
         for ((x, y), sign, line) in signs {
             let (x, y) = (plot.x + (x as usize / across) as u16, plot.y + (y as usize / down) as u16);
             let sign = if theme.ascii { line.plain } else { sign };
-            buffer.set_string(x, y, sign.to_string(), line.style);
+            set(buffer, (x, y), sign, line.style);
         }
     }
 
     fn marked(&self, x_scale: &Scale, plot: Rect, buffer: &mut Buffer) {
         for mark in &self.marks {
-            let share = x_scale.place(mark.x);
-            if !mark.x.is_finite() || !(0.0..=1.0).contains(&share) {
-                continue;
-            }
-            let x = plot.x + (share * f64::from(plot.width - 1)).round() as u16;
+            let Some(x) = column(x_scale, plot, mark.x) else { continue };
             if mark.line {
                 for y in plot.top() + 1..plot.bottom() {
-                    buffer.set_string(x, y, "┊", mark.style);
+                    set(buffer, (x, y), '┊', mark.style);
                 }
             }
-            buffer.set_string(x, plot.top(), mark.letter.to_string(), mark.style);
+            set(buffer, (x, plot.top()), mark.letter, mark.style);
         }
+    }
+}
+
+/// The column of the plot an x lies in.
+fn column(scale: &Scale, plot: Rect, x: f64) -> Option<u16> {
+    let share = scale.place(x);
+    let inside = x.is_finite() && (0.0..=1.0).contains(&share);
+    inside.then(|| plot.x + (share * f64::from(plot.width - 1)).round() as u16)
+}
+
+fn set(buffer: &mut Buffer, place: (u16, u16), sign: char, style: Style) {
+    if let Some(cell) = buffer.cell_mut(place) {
+        cell.set_char(sign).set_style(style);
     }
 }
 
@@ -308,5 +363,32 @@ mod tests {
                 drawn(&chart, width, height, false);
             }
         }
+    }
+
+    #[test]
+    fn a_gap_is_marked_and_the_cursor_is_a_line() {
+        let points = [(1.0, 1.0), (2.0, 2.0), (3.0, f64::NAN), (4.0, 2.0), (5.0, 1.0)];
+        let style = Style::default();
+        let mut chart = Chart { lines: vec![line(&points)], cursor: Some((2.0, style)), ..Chart::default() };
+        let bars = |rows: &[String]| rows.iter().filter(|row| row.matches('│').count() > 1).count();
+        let rows = drawn(&chart, 40, 10, false);
+        assert!(bars(&rows) >= 6 && !rows.concat().contains('✗'), "{rows:#?}");
+        (chart.gaps, chart.cursor) = (Some(style), Some((9.0, style)));
+        let rows = drawn(&chart, 40, 10, false);
+        assert!(bars(&rows) == 0 && rows[8].contains('✗'), "{rows:#?}");
+    }
+
+    #[test]
+    fn a_logarithmic_x_axis_has_even_decades_and_is_read_back() {
+        let points: Vec<(f64, f64)> = (1..=1000).map(|i| (f64::from(i), f64::from(i).log10())).collect();
+        let chart = Chart { lines: vec![line(&points)], log_x: true, ..Chart::default() };
+        let rows = drawn(&chart, 64, 17, true);
+        let ends: Vec<usize> = rows[..16].iter().filter_map(|row| row.find('*')).collect();
+        let steps: Vec<usize> = ends.windows(2).map(|pair| pair[0].saturating_sub(pair[1])).collect();
+        assert!(steps.iter().all(|step| (2..=6).contains(step)), "a straight line: {rows:#?}");
+        let area = Rect::new(0, 0, 64, 17);
+        let (left, right) = (chart.x_at(area, 5, 3), chart.x_at(area, 63, 3));
+        assert!(left.is_some_and(|x| x < 2.0) && right.is_some_and(|x| (x - 1000.0).abs() < 1e-6));
+        assert_eq!((chart.x_at(area, 0, 3), chart.x_at(area, 5, 16)), (None, None), "not on the axes");
     }
 }

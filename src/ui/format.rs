@@ -1,5 +1,7 @@
 //! Every number on a screen as text.
 
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
 /// A number in three or four significant digits: `2.341`, `0.03120`, `1.20e-5`; words for what is no number.
 pub fn number(value: f64) -> String {
     if let Some(word) = crate::protocol::number::word(value) {
@@ -157,32 +159,50 @@ pub fn setting(text: &str) -> String {
     }
 }
 
+/// The start of a text that takes at most `width` columns.
+fn start(text: &str, width: usize) -> &str {
+    let mut used = 0;
+    for (at, sign) in text.char_indices() {
+        used += sign.width().unwrap_or(0);
+        if used > width {
+            return &text[..at];
+        }
+    }
+    text
+}
+
+/// The end of a text that takes at most `width` columns.
+fn end(text: &str, width: usize) -> &str {
+    let mut used = 0;
+    for (at, sign) in text.char_indices().rev() {
+        used += sign.width().unwrap_or(0);
+        if used > width {
+            return &text[at + sign.len_utf8()..];
+        }
+    }
+    text
+}
+
 /// A text in at most `width` columns; its end is kept and its middle left out.
 pub fn elide(text: &str, width: usize) -> String {
-    let length = text.chars().count();
-    if length <= width {
+    if text.width() <= width {
         return text.to_owned();
     }
     if width <= 1 {
-        return text.chars().take(width).collect();
+        return start(text, width).to_owned();
     }
     let tail = (width - 1) * 2 / 3;
     let head = width - 1 - tail;
-    let start: String = text.chars().take(head).collect();
-    let end: String = text.chars().skip(length - tail).collect();
-    format!("{start}…{end}")
+    format!("{}…{}", start(text, head), end(text, tail))
 }
 
 /// A text in at most `width` columns, cut at its end.
 pub fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
+    if text.width() <= width {
         return text.to_owned();
     }
-    let mut cut: String = text.chars().take(width.saturating_sub(1)).collect();
-    if width > 0 {
-        cut.push('…');
-    }
-    cut
+    let mark = if width > 0 { "…" } else { "" };
+    format!("{}{mark}", start(text, width.saturating_sub(1)))
 }
 
 /// A text in lines of at most `width` columns, broken at spaces where there are any.
@@ -190,21 +210,22 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
     let mut line = String::new();
-    for word in text.split_whitespace() {
-        let mut word: Vec<char> = word.chars().collect();
-        let used = line.chars().count();
-        if used > 0 && used + 1 + word.len() > width {
+    for mut word in text.split_whitespace() {
+        let used = line.width();
+        if used > 0 && used + 1 + word.width() > width {
             lines.push(std::mem::take(&mut line));
         }
         if !line.is_empty() {
             line.push(' ');
         }
-        while word.len() > width {
-            let rest = word.split_off(width);
-            lines.push(word.into_iter().collect());
-            word = rest;
+        while word.width() > width {
+            let first = word.chars().next().map_or(1, char::len_utf8);
+            // A sign that is wider than the line stands alone in one.
+            let taken = start(word, width).len().max(first);
+            lines.push(word[..taken].to_owned());
+            word = &word[taken..];
         }
-        line.extend(word);
+        line.push_str(word);
     }
     if !line.is_empty() {
         lines.push(line);
@@ -313,7 +334,16 @@ mod tests {
         assert_eq!(cut("abcdef", 4), "abc…");
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("abcdefghij", 4), ["abcd", "efgh", "ij"]);
+        // Some signs take two columns, some none.
+        assert_eq!(elide("日本語の実験ラン", 9), "日…ラン");
+        assert_eq!(cut("日本語", 4), "日…");
+        assert_eq!(wrap("日本語の実験", 5), ["日本", "語の", "実験"]);
+        assert_eq!(wrap("日本", 1), ["日", "本"]);
         for width in 0..20 {
+            for text in ["日本語の実験・長い名前", "e\u{301}a\u{308}o", "👩\u{200d}👧 family", "naïve"]
+            {
+                assert!(elide(text, width).width() <= width && cut(text, width).width() <= width, "{text}");
+            }
             assert!(elide("a text to be cut", width).chars().count() <= width);
             assert!(elide_name("layer.10.output_layer_norm.bias", width).chars().count() <= width);
         }

@@ -2,6 +2,7 @@
 
 pub mod axis;
 pub mod chart;
+pub mod colours;
 pub mod format;
 pub mod keymap;
 pub mod layout;
@@ -9,10 +10,13 @@ pub mod overlay;
 pub mod screens;
 pub mod svg;
 pub mod theme;
+pub mod tiny;
 pub mod widgets;
 
 #[cfg(test)]
 mod snapshots;
+#[cfg(test)]
+mod storms;
 
 use ratatui::{
     Frame,
@@ -20,6 +24,7 @@ use ratatui::{
     layout::Rect,
     text::{Line, Span},
 };
+use unicode_width::UnicodeWidthStr;
 
 use crate::{
     app::{State, action::Screen, focus::Panel, link::Control, run::Status},
@@ -27,7 +32,7 @@ use crate::{
 };
 
 use layout::{MIN_HEIGHT, MIN_WIDTH};
-use screens::{runs, setup, tensors, train};
+use screens::{curves, runs, setup, tensors, train};
 use theme::{Role, Theme};
 use widgets::{span, write, write_right};
 
@@ -45,17 +50,34 @@ pub fn render(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
             cell.set_symbol(" ");
         }
     }
+    mend(buffer);
+}
+
+/// Takes out every wide sign whose second column something else was drawn over: a terminal would put it off its place.
+fn mend(buffer: &mut Buffer) {
+    let width = usize::from(buffer.area.width);
+    for at in 0..buffer.content.len() {
+        let symbol = buffer.content[at].symbol();
+        // Lines, blocks and braille are narrow, and nearly all there is.
+        let narrow = |sign: char| {
+            sign < '\u{1100}' || matches!(sign, '\u{2500}'..='\u{259f}' | '\u{2800}'..='\u{28ff}')
+        };
+        if symbol.chars().next().is_none_or(narrow) && symbol.chars().nth(1).is_none() {
+            continue;
+        }
+        let columns = symbol.width();
+        let room = width - at % width;
+        let free = |other: usize| buffer.content.get(at + other).is_some_and(|cell| cell.symbol() == " ");
+        if columns > room || !(1..columns).all(free) {
+            buffer.content[at].set_symbol(" ");
+        }
+    }
 }
 
 fn paint(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     if area.width < MIN_WIDTH || area.height < MIN_HEIGHT {
-        let text =
-            format!("terminal too small ({}x{}): needs {MIN_WIDTH}x{MIN_HEIGHT}", area.width, area.height);
-        let lines = format::wrap(&text, usize::from(area.width));
-        for (row, line) in lines.into_iter().enumerate() {
-            write(area, row as u16, &Line::from(line), buffer);
-        }
-        return;
+        tiny::draw(state, theme, area, buffer);
+        return theme.simplify(buffer);
     }
     header(state, theme, layout::header(area), buffer);
     if state.screen == Screen::Train {
@@ -71,10 +93,8 @@ fn paint(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
 
 fn draw_panel(state: &State, panel: Panel, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     match panel {
-        Panel::Loss => train::loss(state, theme, area, buffer),
-        Panel::Schedule => train::schedule(state, theme, area, buffer),
-        Panel::Gradient => train::gradient(state, theme, area, buffer),
-        Panel::Speed => train::speed(state, theme, area, buffer),
+        Panel::Schedule => screens::schedule::draw(state, theme, area, buffer),
+        Panel::Loss | Panel::Gradient | Panel::Speed => curves::draw(state, panel, theme, area, buffer),
         Panel::Memory => screens::memory::draw(state, theme, area, buffer),
         Panel::Journal => screens::journal::draw(state, theme, area, buffer),
         Panel::Tensors => tensors::draw(state, theme, area, buffer),
@@ -120,7 +140,7 @@ fn header(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let mut used: usize = right.iter().map(Span::width).sum();
     let mut named = 0;
     let mut add = |text: String, role, after_name: bool| {
-        let length = text.chars().count();
+        let length = text.width();
         if used + length <= room {
             used += length;
             let at = if after_name { named } else { 0 };
@@ -182,6 +202,11 @@ pub enum Hit {
         /// Line of the panel's list.
         row: Option<usize>,
     },
+    /// The plot of a chart, at that update.
+    Chart {
+        panel: Panel,
+        update: u64,
+    },
 }
 
 /// What lies at that cell.
@@ -195,6 +220,9 @@ pub fn hit(state: &State, area: Rect, column: u16, row: u16) -> Option<Hit> {
         return tabs.into_iter().find(|tab| tab.place.contains(at)).and_then(|tab| tab.screen).map(Hit::Tab);
     }
     let (panel, place) = layout::panels(state, area).into_iter().find(|(_, place)| place.contains(at))?;
+    if let Some(update) = curves::update_at(state, panel, place, column, row) {
+        return Some(Hit::Chart { panel, update });
+    }
     let line = row.checked_sub(place.y).map(usize::from);
     let row = line.and_then(|line| match panel {
         Panel::Form => setup::row_at(state, place, line),

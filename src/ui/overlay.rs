@@ -111,9 +111,10 @@ fn help_lines(theme: &Theme) -> Vec<Line<'static>> {
     lines.push(Line::from(span("Signs", Role::Title, theme)));
     for (sign, what) in [
         ("~", "estimated; every other figure is counted or measured"),
-        ("r R", "in a chart: learning rate by hand, resumed"),
-        ("c p", "in a chart: checkpoint, paused"),
+        ("r R F", "in a chart: learning rate by hand, resumed, forked from here"),
+        ("c p s", "in a chart: checkpoint, paused, told to stop"),
         ("! x", "in a chart: alert, update skipped (gradient not finite)"),
+        ("✗", "at the bottom of a chart: a value that is no number"),
         ("*", "in the form: set by hand"),
     ] {
         lines.push(Line::from(vec![

@@ -7,7 +7,8 @@ use ratatui::{
     style::{Color, Modifier},
 };
 
-use crate::run::export::escape::markup;
+use super::colours;
+use crate::{app::look::ThemeName, run::export::escape::markup};
 
 const CELL_WIDTH: f64 = 8.4;
 /// The height of a line of the fonts named below, so that borders meet.
@@ -16,11 +17,23 @@ const FONT_SIZE: f64 = 14.0;
 const MARGIN: f64 = 12.0;
 /// Side of a braille dot.
 const DOT: f64 = 2.4;
-const BACKGROUND: &str = "#16181f";
-const FOREGROUND: &str = "#d8dae4";
 
-/// The picture of a buffer.
+/// The colours that are none of a cell's own.
+struct Paper {
+    background: String,
+    foreground: String,
+}
+
+/// The picture of a buffer in the dark theme.
 pub fn picture(buffer: &Buffer) -> String {
+    themed(buffer, ThemeName::Dark)
+}
+
+/// The picture of a buffer on the background of its theme.
+pub fn themed(buffer: &Buffer, theme: ThemeName) -> String {
+    let palette = colours::palette(theme);
+    let hex = |(r, g, b): colours::Rgb| format!("#{r:02x}{g:02x}{b:02x}");
+    let paper = Paper { background: hex(palette.background), foreground: hex(palette.foreground) };
     let area = buffer.area;
     let width = f64::from(area.width) * CELL_WIDTH + 2.0 * MARGIN;
     let height = f64::from(area.height) * CELL_HEIGHT + 2.0 * MARGIN;
@@ -28,7 +41,8 @@ pub fn picture(buffer: &Buffer) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.1} {height:.1}\" width=\"{width:.0}\" \
          height=\"{height:.0}\">\n<style>text{{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;\
          font-size:{FONT_SIZE}px}}</style>\n\
-         <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{BACKGROUND}\"/>\n"
+         <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{}\"/>\n",
+        paper.background
     );
     for y in area.top()..area.bottom() {
         let mut x = area.left();
@@ -44,7 +58,7 @@ pub fn picture(buffer: &Buffer) -> String {
                 text.push_str(cell.symbol());
                 x += 1;
             }
-            run(&mut svg, &text, (start - area.left(), y - area.top(), x - start), style);
+            run(&mut svg, &text, (start - area.left(), y - area.top(), x - start), style, &paper);
         }
     }
     svg.push_str("</svg>\n");
@@ -57,15 +71,16 @@ fn run(
     text: &str,
     (x, y, cells): (u16, u16, u16),
     (fg, bg, modifier): (Color, Color, Modifier),
+    page: &Paper,
 ) {
     let reversed = modifier.contains(Modifier::REVERSED);
-    let (mut ink, mut paper) = (colour(fg, FOREGROUND), colour(bg, BACKGROUND));
+    let (mut ink, mut paper) = (colour(fg, &page.foreground), colour(bg, &page.background));
     if reversed {
         std::mem::swap(&mut ink, &mut paper);
     }
     let left = MARGIN + f64::from(x) * CELL_WIDTH;
     let top = MARGIN + f64::from(y) * CELL_HEIGHT;
-    if paper != BACKGROUND {
+    if paper != page.background {
         let width = f64::from(cells) * CELL_WIDTH;
         let _ = writeln!(
             svg,

@@ -6,6 +6,9 @@ use ratatui::{
     style::{Color, Modifier, Style},
 };
 
+use super::colours;
+use crate::app::look::{Signs, ThemeName};
+
 /// How many colours the terminal has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Colours {
@@ -57,10 +60,13 @@ pub struct Theme {
     pub colours: Colours,
     /// Only ASCII characters.
     pub ascii: bool,
+    /// Blocks instead of braille, and no sign that a console's font lacks.
+    pub blocks: bool,
+    pub name: ThemeName,
 }
 
 impl Theme {
-    /// Reads off the environment what the terminal can do; `variable` looks one up.
+    /// Reads off the environment what the terminal can do; `variable` looks one up. `ascii` asks for ASCII whatever it says.
     pub fn detect(ascii: bool, variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name| variable(name).is_some_and(|value| !value.is_empty());
         let colours = if set("NO_COLOR") || variable("TERM").as_deref() == Some("dumb") {
@@ -70,7 +76,18 @@ impl Theme {
         } else {
             Colours::Sixteen
         };
-        Self { colours, ascii }
+        Self { colours, ..Self::default() }.drawn_with(if ascii { Signs::Ascii } else { signs(variable) })
+    }
+
+    /// The same with that set of signs.
+    pub fn drawn_with(self, signs: Signs) -> Self {
+        Self { ascii: signs == Signs::Ascii, blocks: signs == Signs::Blocks, ..self }
+    }
+
+    /// The same terminal with the colours of that name.
+    pub fn named(self, name: ThemeName) -> Self {
+        let colours = if name == ThemeName::Monochrome { Colours::None } else { self.colours };
+        Self { name, colours, ..self }
     }
 
     /// The style of a role.
@@ -96,54 +113,19 @@ impl Theme {
     }
 
     fn colour(&self, role: Role) -> Option<Color> {
-        let (sixteen, (r, g, b)) = match role {
-            Role::Text | Role::Strong | Role::Selected => return None,
-            Role::Dim => (Color::DarkGray, (128, 132, 145)),
-            Role::Border => (Color::DarkGray, (88, 92, 110)),
-            Role::Title => (Color::Cyan, (122, 190, 215)),
-            Role::Focused => (Color::Cyan, (86, 182, 222)),
-            Role::Good => (Color::Green, (110, 185, 110)),
-            Role::Warning => (Color::Yellow, (222, 165, 60)),
-            Role::Bad => (Color::Red, (228, 86, 86)),
-            Role::Raw => (Color::DarkGray, (96, 112, 142)),
-            Role::Smooth => (Color::Cyan, (70, 175, 225)),
-            Role::Validation => (Color::Yellow, (232, 170, 64)),
-            Role::Rate => (Color::Magenta, (190, 130, 220)),
-            Role::Future => (Color::DarkGray, (120, 100, 140)),
-            Role::Parameters => (Color::Blue, (88, 140, 230)),
-            Role::Gradients => (Color::Cyan, (64, 178, 178)),
-            Role::Accumulation => (Color::Green, (118, 176, 92)),
-            Role::Optimizer => (Color::Magenta, (205, 110, 190)),
-            Role::Activations => (Color::Yellow, (214, 160, 72)),
-            Role::Key => (Color::Cyan, (122, 190, 215)),
-            Role::Run(at) => match at % 6 {
-                0 => (Color::Cyan, (70, 175, 225)),
-                1 => (Color::Yellow, (232, 170, 64)),
-                2 => (Color::Magenta, (205, 120, 200)),
-                3 => (Color::Green, (118, 184, 100)),
-                4 => (Color::Red, (228, 100, 90)),
-                _ => (Color::Blue, (110, 140, 235)),
-            },
-            Role::Heat(step) => {
-                let sixteen = match step {
-                    0 | 1 => Color::DarkGray,
-                    2 | 3 => Color::Blue,
-                    4 | 5 => Color::Cyan,
-                    6 | 7 => Color::Yellow,
-                    _ => Color::Red,
-                };
-                (sixteen, HEAT[usize::from(step.min(8))])
-            }
-        };
-        match self.colours {
-            Colours::None => None,
-            Colours::Sixteen => Some(sixteen),
-            Colours::True => Some(Color::Rgb(r, g, b)),
+        if self.colours == Colours::None {
+            return None;
         }
+        let ink = colours::palette(self.name).ink(role)?;
+        let (r, g, b) = ink.exact;
+        Some(if self.colours == Colours::True { Color::Rgb(r, g, b) } else { ink.sixteen })
     }
 
-    /// Replaces drawn signs by ASCII ones where only ASCII is wanted; other text stays as it is.
+    /// Replaces drawn signs by plainer ones where those are wanted; other text stays as it is.
     pub fn simplify(&self, buffer: &mut Buffer) {
+        if self.blocks {
+            return in_blocks(buffer);
+        }
         if !self.ascii {
             return;
         }
@@ -154,7 +136,7 @@ impl Theme {
                 "╭" | "╮" | "╰" | "╯" | "┌" | "┐" | "└" | "┘" | "┤" | "┬" | "┴" | "├" | "┼" => {
                     "+"
                 }
-                "█" | "▉" | "▓" | "■" => "#",
+                "█" | "▉" | "▓" | "■" | "▀" | "▄" => "#",
                 "▒" => "=",
                 "░" | "□" => ".",
                 "●" | "◆" | "•" => "*",
@@ -177,18 +159,68 @@ impl Theme {
     }
 }
 
-/// From dark to bright, even steps that also work in greys.
-const HEAT: [(u8, u8, u8); 9] = [
-    (52, 40, 92),
-    (68, 58, 130),
-    (62, 82, 160),
-    (48, 108, 168),
-    (38, 136, 160),
-    (48, 164, 136),
-    (110, 190, 96),
-    (190, 206, 70),
-    (246, 222, 90),
-];
+/// The signs that the environment asks for: a variable of ours, else what the locale and the terminal can show.
+fn signs(variable: impl Fn(&str) -> Option<String>) -> Signs {
+    let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
+    if let Some(signs) = variable(SIGNS).and_then(|name| name.parse().ok()) {
+        return signs;
+    }
+    // The first of these that is set decides, as in every program.
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
+    let utf8 = |locale: &str| locale.to_ascii_lowercase().replace('-', "").contains("utf8");
+    let terminal = variable("TERM").unwrap_or_default();
+    if locale.is_some_and(|locale| !utf8(&locale)) || terminal.starts_with("vt") || terminal == "dumb" {
+        Signs::Ascii
+    } else if terminal.starts_with("linux") {
+        Signs::Blocks
+    } else {
+        Signs::Braille
+    }
+}
+
+/// The variable that names the signs to draw with.
+pub const SIGNS: &str = "TUI_TRAIN_SIGNS";
+/// The variable that names the theme.
+pub const THEME: &str = "TUI_TRAIN_THEME";
+
+/// Dots in the upper half of a braille sign; the others are in the lower.
+const UPPER: u32 = 0x01 | 0x08 | 0x02 | 0x10;
+
+fn in_blocks(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        let sign = cell.symbol().chars().next().unwrap_or(' ');
+        let plain = match sign {
+            '\u{2800}'..='\u{28ff}' => {
+                let dots = sign as u32 - 0x2800;
+                match (dots & UPPER != 0, dots & !UPPER != 0) {
+                    (true, true) => "█",
+                    (true, false) => "▀",
+                    (false, true) => "▄",
+                    (false, false) => " ",
+                }
+            }
+            '┊' | '┆' | '▏' | '┃' => "│",
+            '━' | '╌' | '┄' => "─",
+            '╭' | '┏' => "┌",
+            '╮' | '┓' => "┐",
+            '╰' | '┗' => "└",
+            '╯' | '┛' => "┘",
+            '▉' => "█",
+            '●' | '◆' => "■",
+            '○' | '◇' => "o",
+            '▶' | '›' => ">",
+            '◀' | '‹' => "<",
+            '▲' => "^",
+            '▼' => "v",
+            '…' => "~",
+            '‖' => "=",
+            '✓' => "+",
+            '✗' | '⊗' => "x",
+            _ => continue,
+        };
+        cell.set_symbol(plain);
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -204,5 +236,36 @@ mod tests {
         assert_eq!(look(&[("TERM", "xterm-256color")]).colours, Colours::Sixteen);
         let style = look(&[("NO_COLOR", "1")]).style(Role::Bad);
         assert!(style.fg.is_none() && style.add_modifier.contains(Modifier::BOLD));
+    }
+
+    #[test]
+    fn the_signs_follow_the_locale_the_terminal_and_above_all_the_variable() {
+        let look = |pairs: &'static [(&str, &str)]| {
+            let find = |name: &str| pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
+            let theme = Theme::detect(false, find);
+            (theme.ascii, theme.blocks)
+        };
+        let (ascii, blocks, braille) = ((true, false), (false, true), (false, false));
+        assert_eq!(look(&[("TERM", "xterm")]), braille);
+        assert_eq!(look(&[("LANG", "en_GB.UTF-8"), ("TERM", "tmux-256color")]), braille);
+        assert_eq!(look(&[("LANG", "de_DE.utf8"), ("LC_ALL", "POSIX")]), ascii);
+        assert_eq!(look(&[("LANG", "de_DE.ISO-8859-1")]), ascii);
+        assert_eq!(look(&[("LANG", "C.UTF-8"), ("TERM", "linux")]), blocks);
+        assert_eq!(look(&[("TERM", "vt100")]), ascii);
+        assert_eq!(look(&[("LANG", "C"), (SIGNS, "blocks")]), blocks);
+        assert!(Theme::detect(true, |_| None).ascii);
+    }
+
+    #[test]
+    fn a_theme_takes_the_colours_that_are_offered() {
+        let full = Theme { colours: Colours::True, ..Theme::default() };
+        for name in ThemeName::ALL {
+            let colour = full.named(name).style(Role::Bad).fg;
+            assert_eq!(colour.is_none(), name == ThemeName::Monochrome, "{}", name.as_str());
+            assert!(Theme { colours: Colours::None, ..full }.named(name).style(Role::Bad).fg.is_none());
+            let sixteen = Theme::default().named(name).style(Role::Bad).fg;
+            assert!(!matches!(sixteen, Some(Color::Rgb(..) | Color::Indexed(_))), "{}", name.as_str());
+        }
+        assert_eq!(full.named(ThemeName::Monochrome).named(ThemeName::Dark).colours, Colours::None);
     }
 }

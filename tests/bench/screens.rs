@@ -1,4 +1,4 @@
-//! How long a frame takes: every screen at 200x60 with 100,000 updates of history.
+//! How long a frame takes: every screen at 200x60 with a million updates of history.
 //!
 //! `cargo bench --bench screens`
 
@@ -15,10 +15,10 @@ use tui_train::{
     ui::{self, theme::Theme},
 };
 
-const UPDATES: u64 = 100_000;
+const UPDATES: u64 = 1_000_000;
 
-/// A run of the demo's configuration that is much longer than the demo.
-fn history() -> Vec<Event> {
+/// Lets the state see a run of the demo's configuration that is much longer than the demo.
+fn play(state: &mut State) {
     let resolved = Layers::new()
         .with_assignment(&format!("train.max_updates={UPDATES}"))
         .and_then(|layers| layers.resolve());
@@ -42,6 +42,8 @@ fn history() -> Vec<Event> {
         forked_from: None,
     };
     let mut events = vec![Event::Header(Box::new(header))];
+    // In pieces, as a record is read: a million events at once are large.
+    let mut show = |events: &mut Vec<Event>| drop(state.update(Msg::Events(std::mem::take(events))));
     for update in 1..=UPDATES {
         let loss = 1.5 + 4.0 / (update as f64).sqrt() + 0.1 * (update as f64 * 0.7).sin();
         events.push(Event::Update(Update {
@@ -63,13 +65,14 @@ fn history() -> Vec<Event> {
                 tokens: 8192,
                 ..Default::default()
             }));
+            show(&mut events);
         }
     }
-    events
+    show(&mut events);
 }
 
 fn frames(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("frame 200x60, 100,000 updates");
+    let mut group = criterion.benchmark_group("frame 200x60, 1,000,000 updates");
     for screen in [Screen::Train, Screen::State, Screen::Setup, Screen::Runs] {
         let options = Options { readonly: false, host_memory: Some(16 << 30) };
         let mut state = State::new(Layers::new(), options, screen).expect("the demo resolves");
@@ -77,7 +80,7 @@ fn frames(criterion: &mut Criterion) {
             run: RunRef { id: "bench".into(), name: "bench".into(), path: "bench".into() },
         });
         state.update(Msg::Size { width: 200, height: 60 });
-        state.update(Msg::Events(history()));
+        play(&mut state);
         state.update(Msg::Action(Action::Show(screen)));
         let theme = Theme::detect(false, |_| None);
         let mut terminal = Terminal::new(TestBackend::new(200, 60)).expect("a buffer");

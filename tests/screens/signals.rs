@@ -114,7 +114,7 @@ fn any_number_may_look_and_their_commands_are_refused() {
     for viewer in &mut viewers {
         viewer.wait_text("tokens/s");
         viewer.wait_text("read-only");
-        for key in ["p", "x", "c", "."] {
+        for key in ["p", "x", ".", "c"] {
             viewer.press(key);
         }
         viewer.wait_text("read-only: started with --readonly");

@@ -80,7 +80,7 @@ fn characters(variable: &impl Fn(&str) -> Option<String>) -> Check {
         Some((by, locale)) if utf8(&locale) => Check::ok(name, format!("UTF-8 ({by} = {locale})")),
         Some((by, locale)) => Check::note(
             name,
-            format!("{by} = {locale} is not UTF-8: lines and bars may come out wrong without --ascii"),
+            format!("{by} = {locale} is not UTF-8: the screens are drawn as with --ascii"),
             Some("export LC_ALL=C.UTF-8"),
         ),
         None => Check::note(

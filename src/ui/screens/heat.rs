@@ -156,14 +156,14 @@ mod tests {
             draw(RECONSTRUCTED, &heat(16, 8), theme, area, &mut buffer);
             buffer
         };
-        let many = drawn(&Theme { colours: Colours::True, ascii: false });
+        let many = drawn(&Theme { colours: Colours::True, ..Theme::default() });
         let cell = &many[(0, 2)];
         assert_eq!((cell.symbol(), many[(31, 9)].symbol()), ("▀", "▀"));
         assert_ne!(cell.fg, cell.bg);
         // Eight lines of one row each would be every other row: they are averaged.
         let few = drawn(&Theme::default());
         assert_eq!((few[(31, 9)].symbol(), few[(32, 9)].symbol()), ("█", " "));
-        let plain = drawn(&Theme { colours: Colours::None, ascii: true });
+        let plain = drawn(&Theme { colours: Colours::None, ascii: true, ..Theme::default() });
         assert_eq!(plain[(31, 9)].symbol(), "@");
     }
 }

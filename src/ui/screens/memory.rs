@@ -2,6 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect, text::Line};
 
+use super::{curves::corner, waterfall};
 use crate::{
     app::{
         State,
@@ -12,12 +13,12 @@ use crate::{
     ui::{
         format,
         theme::{Role, Theme},
-        widgets::{frame, paragraph, span, stacked, title, write, write_right},
+        widgets::{frame, paragraph, span, title, write, write_right},
     },
 };
 
 /// Lines it needs to show everything without a GPU.
-pub const HEIGHT: u16 = 15;
+const HEIGHT: u16 = 18;
 
 /// Lines it needs to show everything that this run tells, and a line between what is counted and what is measured.
 pub fn height(view: &RunView) -> u16 {
@@ -26,8 +27,8 @@ pub fn height(view: &RunView) -> u16 {
     let rows = rows(host, view.peaks(), &ledger);
     let totals = [host.gpu_device_total.is_some(), host.gpu_retries > Some(0), !load(host).is_empty()];
     let shown = rows.len() + totals.into_iter().filter(|shown| *shown).count();
-    // Frame, ledger, the line between, and the heading; what is measured; the processor; a note of two lines.
-    2 + 7 + 2 + shown as u16 + 1 + if host.gpu_note.is_some() { 2 } else { 0 }
+    // Frame, ledger with remainder and limit, the line between, and the heading; what is measured; the processor; a note of two lines.
+    2 + 9 + 2 + shown as u16 + 1 + if host.gpu_note.is_some() { 2 } else { 0 }
 }
 
 /// Name, bytes, colour and letter of each category.
@@ -52,9 +53,19 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         write(inside, 0, &Line::from(span("no ledger yet", Role::Dim, theme)), buffer);
         return;
     };
-    let wide = inside.width >= 48;
-    let row = ledger(&header.ledger, theme, inside, buffer, wide);
-    let row = if area.height >= HEIGHT + 2 { row + 1 } else { row };
+    // With room for everything: the remainder, the part of the device, and a line between counted and measured.
+    let full = area.height >= height(view);
+    let mut row = waterfall::draw(view, &header.ledger, theme, inside, buffer, full);
+    let limit = waterfall::limit(state, view);
+    if let Some(limit) = limit {
+        let left = format!("headroom {} of {}", format::bytes(limit.headroom()), format::bytes(limit.total));
+        corner(area, &format!(" {left} "), theme, buffer);
+        if full {
+            waterfall::bar(limit, theme, inside, row, buffer);
+            row += 1;
+        }
+    }
+    let row = if full { row + 1 } else { row };
     measured(
         view,
         &header.ledger,
@@ -62,36 +73,6 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         Rect { y: inside.y + row.min(inside.height), height: inside.height.saturating_sub(row), ..inside },
         buffer,
     );
-}
-
-/// The categories with a bar; returns the rows used.
-fn ledger(ledger: &Ledger, theme: &Theme, area: Rect, buffer: &mut Buffer, wide: bool) -> u16 {
-    let parts = categories(ledger);
-    let total = ledger.total_bytes_estimated;
-    let bar: Vec<_> = parts.iter().map(|(_, bytes, role, letter)| (*bytes, *role, *letter)).collect();
-    write(area, 0, &Line::from(stacked(&bar, total, usize::from(area.width), theme)), buffer);
-    let mut row = 1;
-    for (name, bytes, role, letter) in parts {
-        let estimated = letter == '~';
-        let sign =
-            if theme.ascii || theme.colours == crate::ui::theme::Colours::None { letter } else { '■' };
-        let label = Line::from(vec![span(format!("{sign} "), role, theme), span(name, Role::Text, theme)]);
-        write(area, row, &label, buffer);
-        let mark = if estimated { "~" } else { "" };
-        let mut value = format!("{mark}{}", format::bytes(bytes));
-        if wide {
-            value.push_str(&format!("  {:>4}", format::percent(bytes as f64, total as f64)));
-        }
-        write_right(area, row, &Line::from(span(value, Role::Strong, theme)), buffer);
-        row += 1;
-    }
-    write(area, row, &Line::from(span("  total", Role::Dim, theme)), buffer);
-    let mut value = format!("~{}", format::bytes(total));
-    if wide {
-        value.push_str("  100%");
-    }
-    write_right(area, row, &Line::from(span(value, Role::Strong, theme)), buffer);
-    row + 1
 }
 
 /// What the worker measured, and where each figure comes from.

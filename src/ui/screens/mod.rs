@@ -2,6 +2,7 @@
 
 pub mod beside;
 pub mod check;
+pub mod curves;
 pub mod gradient;
 pub mod heat;
 pub mod history;
@@ -9,8 +10,10 @@ pub mod journal;
 pub mod memory;
 pub mod runs;
 pub mod scatter;
+pub mod schedule;
 pub mod setup;
 pub mod spread;
 pub mod strips;
 pub mod tensors;
 pub mod train;
+pub mod waterfall;

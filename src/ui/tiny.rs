@@ -1,0 +1,75 @@
+//! A screen without room for panels: what matters most of the run, one figure a line.
+
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    text::{Line, Span},
+};
+
+use super::{
+    format,
+    layout::{MIN_HEIGHT, MIN_WIDTH},
+    status_mark,
+    theme::{Role, Theme},
+    widgets::{span, write},
+};
+use crate::app::{State, action::Screen, focus::Overlay, run::Status};
+
+/// Draws as many lines as there is room for.
+pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let question: &[&str] = match &state.overlay {
+        Overlay::Quit => &["leave?", "d the run goes on", "s stop and save it", "Esc cancel"],
+        Overlay::StartBeside => &["start another?", "Enter beside it", "Q queue it", "Esc cancel"],
+        _ => &[],
+    };
+    if !question.is_empty() {
+        for (row, text) in question.iter().enumerate() {
+            write(area, row as u16, &Line::from(span(*text, Role::Strong, theme)), buffer);
+        }
+        return;
+    }
+    let run = state.status().zip(state.watching.as_ref());
+    let Some((status, run)) = run.filter(|_| state.screen == Screen::Train) else {
+        return too_small(area, buffer);
+    };
+    let view = state.view();
+    let (sign, role) = status_mark(status);
+    let done = format!("{}/{}", format::count(view.done()), format::count(view.total().unwrap_or(0)));
+    let width = usize::from(area.width);
+    let word = status.as_str().replace('_', " ");
+    let mut lines =
+        vec![(format!("{sign} {word} {done}"), role), (format::elide(&run.name, width), Role::Text)];
+    if let Some(update) = &view.update {
+        lines.insert(1, (format!("loss {}", format::loss(update.loss)), Role::Strong));
+        let val = view.validation.as_ref().map(|validation| format!("val {}", format::loss(validation.loss)));
+        let left = view.eta().filter(|_| Status::is_live(status)).map(format::duration);
+        lines.insert(
+            2,
+            match (val, left) {
+                (Some(val), Some(left)) if val.len() + left.len() + 6 <= width => {
+                    (format!("{val} ETA ~{left}"), Role::Validation)
+                }
+                (Some(val), _) => (val, Role::Validation),
+                (None, Some(left)) => (format!("ETA ~{left}"), Role::Text),
+                (None, None) => (format!("lr {}", format::rate(update.learning_rate)), Role::Rate),
+            },
+        );
+    }
+    if let Some(notice) = &state.notice {
+        let role = if notice.error { Role::Bad } else { Role::Good };
+        lines.insert(1, (notice.text.clone(), role));
+    }
+    lines.push((format!("panels: {MIN_WIDTH}x{MIN_HEIGHT}"), Role::Dim));
+    for (row, (text, role)) in lines.into_iter().enumerate() {
+        let text = Span::styled(format::cut(&text, width), theme.style(role));
+        write(area, row as u16, &Line::from(text), buffer);
+    }
+}
+
+fn too_small(area: Rect, buffer: &mut Buffer) {
+    let text = format!("terminal too small ({}x{}): needs {MIN_WIDTH}x{MIN_HEIGHT}", area.width, area.height);
+    let lines = format::wrap(&text, usize::from(area.width));
+    for (row, line) in lines.into_iter().enumerate() {
+        write(area, row as u16, &Line::from(line), buffer);
+    }
+}
