@@ -37,6 +37,7 @@ fn header(run: &RunDir) -> Header {
         data: DataReport::default(),
         ledger: ledger::ledger(&config),
         notes: Vec::new(),
+        forked_from: None,
         config,
     }
 }
