@@ -67,6 +67,12 @@ pub enum Action {
     SortNext,
     SortPrevious,
     SortReverse,
+    /// State tensors under their layers, or flat.
+    GroupLayers,
+    /// The next side of the opened tensor.
+    NextView,
+    /// The same tensor of another run, and of the next one.
+    Beside,
     Start,
     Edit,
     Reset,
@@ -79,6 +85,12 @@ pub enum Action {
     /// In a question: stop the run, wait for its checkpoint, leave.
     StopAndLeave,
     Refresh,
+    /// Memory against loss in place of the curves, and back.
+    Scatter,
+    /// Go on with the selected run.
+    ResumeRun,
+    /// Move the selected run to the trash folder, once it is confirmed.
+    Delete,
     /// Put the draft at the end of the queue.
     Queue,
     /// Take the selected run out of the queue; asks first.
@@ -129,17 +141,23 @@ pub const ACTIONS: &[About] = &[
     about(Action::AccumulateDown, "accumulate-down", "half the accumulation in the draft"),
     about(Action::Mark, "mark", "mark the run to compare it"),
     about(Action::CheckAccumulation, "accumulation-check", "1 x B against B x 1: is the gradient the same?"),
+    about(Action::Scatter, "scatter", "memory against loss, with the Pareto front"),
+    about(Action::ResumeRun, "resume-run", "go on with the selected run"),
+    about(Action::Delete, "delete", "the selected run to the trash; asks first"),
     about(Action::Refresh, "refresh", "read the list of runs again"),
     about(Action::Freeze, "freeze", "freeze the display; training goes on"),
     about(Action::LogAxis, "log", "logarithmic or linear y axis"),
     about(Action::Smoothing, "smoothing", "how much the loss is smoothed"),
     about(Action::NextXAxis, "x-axis", "x by updates, tokens or time"),
-    about(Action::Filter, "filter", "filter tensors by name: text or glob"),
+    about(Action::Filter, "filter", "filter tensors or runs: text or glob"),
     about(Action::NextMatch, "next", "next row"),
     about(Action::PreviousMatch, "previous", "previous row"),
     about(Action::SortNext, "sort-next", "sort by the next column"),
     about(Action::SortPrevious, "sort-previous", "sort by the column before"),
     about(Action::SortReverse, "sort-reverse", "reverse the order"),
+    about(Action::GroupLayers, "group", "tensors under their layers, or flat"),
+    about(Action::NextView, "view", "the next side of the opened tensor"),
+    about(Action::Beside, "beside", "the tensor beside another run's; then the next"),
     about(Action::Open, "open", "open or zoom what has the focus"),
     about(Action::Zoom, "zoom", "zoom the focused panel, and back"),
     about(Action::FocusNext, "focus-next", "focus the next panel"),

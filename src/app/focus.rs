@@ -81,6 +81,11 @@ pub enum Overlay {
         id: String,
         name: String,
     },
+    /// Move this run to the trash?
+    Delete {
+        run: String,
+        name: String,
+    },
     /// A check of accumulation, running or ended.
     Check(Check),
 }
@@ -97,6 +102,7 @@ pub enum Context {
     Quit,
     StartBeside,
     Unqueue,
+    Delete,
     Check,
     /// A line of text is being typed.
     Text,

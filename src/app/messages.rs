@@ -12,7 +12,7 @@ use super::{
 use crate::protocol::{Answer, Command, Event, StateDetail};
 
 /// Most values of a strip that are asked for.
-const STRIP: usize = 256;
+pub(super) const STRIP: usize = 256;
 
 impl State {
     pub(super) fn input(&mut self, input: Input) {
@@ -22,6 +22,9 @@ impl State {
         } else if let Some(line) = &mut self.form.editing {
             line.input(input);
             self.form.error = None;
+        } else if self.runs.filtering && self.screen == Screen::Runs {
+            self.runs.filter.input(input);
+            self.runs.arrange();
         } else if self.tensors.filtering {
             self.tensors.filter.input(input);
             self.tensors.selected = 0;
@@ -48,6 +51,9 @@ impl State {
             if self.form.submit() && next {
                 self.form.step(1);
             }
+        } else if self.screen == Screen::Runs {
+            self.runs.filtering = false;
+            return self.missing_curves();
         } else {
             self.tensors.filtering = false;
         }
@@ -59,6 +65,10 @@ impl State {
             self.overlay = Overlay::None;
         } else if self.form.editing.is_some() {
             self.form.cancel();
+        } else if self.screen == Screen::Runs {
+            self.runs.filtering = false;
+            self.runs.filter = TextLine::default();
+            self.runs.arrange();
         } else {
             self.tensors.filtering = false;
             self.tensors.filter = TextLine::default();
@@ -82,6 +92,11 @@ impl State {
             Request::Watch(run) => {
                 self.show(Screen::Train);
                 return vec![Effect::Watch { run }];
+            }
+            Request::Beside(run) => {
+                let known = self.runs.all.iter().find(|row| row.id == run || row.name == run);
+                let (id, name) = known.map_or((run.clone(), run), |row| (row.id.clone(), row.name.clone()));
+                return self.hold_beside(id, name);
             }
             Request::Export(format) => match &self.watching {
                 Some(run) => return vec![Effect::Export { run: run.id.clone(), format }],
@@ -125,7 +140,12 @@ impl State {
         for event in events {
             self.run.apply(event);
             match event {
-                Event::State(report) => self.tensors.merge(report.clone(), "log"),
+                Event::State(report) => {
+                    self.tensors.merge(report.clone(), "log");
+                    if let Some(opened) = &mut self.tensors.opened {
+                        opened.history.live(&opened.tensor, report);
+                    }
+                }
                 Event::Header(header) => {
                     self.form.last = Some((header.name.clone(), header.config.clone()));
                 }
@@ -206,7 +226,7 @@ impl State {
         if let Some(opened) = &mut self.tensors.opened
             && opened.tensor == detail.tensor.name
         {
-            opened.detail = Some(detail);
+            opened.show(detail);
         }
     }
 

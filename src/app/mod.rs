@@ -9,7 +9,9 @@ pub mod focus;
 pub mod form;
 pub mod input;
 pub mod link;
+mod manage;
 mod messages;
+pub mod opened;
 pub mod palette;
 mod queue;
 #[cfg(test)]
@@ -35,7 +37,7 @@ pub use replay::Replay;
 use run::{RunView, Status};
 use runs::{Comparison, Curves, RunRow, Runs};
 use series::XAxis;
-use tensors::Tensors;
+use tensors::{History, Tensors};
 
 /// Weights of the smoothing that `S` steps through; 0 shows the loss as it is.
 pub const SMOOTHING: [f64; 4] = [0.9, 0.97, 0.99, 0.0];
@@ -109,6 +111,12 @@ pub enum Msg {
         run: String,
         detail: Result<Box<StateDetail>, String>,
     },
+    /// What the record says of one parameter of that run.
+    History {
+        run: String,
+        tensor: String,
+        history: Result<Box<History>, String>,
+    },
     /// What a check of accumulation found, or why it found nothing.
     Checked {
         number: u64,
@@ -150,6 +158,14 @@ pub enum Effect {
     Watch {
         run: String,
     },
+    /// Go on with a run that is not live.
+    Resume {
+        run: String,
+    },
+    /// Move a run to the trash folder.
+    Delete {
+        run: String,
+    },
     LoadRuns,
     LoadCurves {
         run: String,
@@ -164,6 +180,11 @@ pub enum Effect {
         run: String,
         tensor: String,
         width: usize,
+    },
+    /// Read what the record says of one parameter.
+    LoadHistory {
+        run: String,
+        tensor: String,
     },
     Export {
         run: String,
@@ -315,6 +336,7 @@ impl State {
             Overlay::Palette(_) => return Context::Palette,
             Overlay::Quit => return Context::Quit,
             Overlay::StartBeside => return Context::StartBeside,
+            Overlay::Delete { .. } => return Context::Delete,
             Overlay::Unqueue { .. } => return Context::Unqueue,
             Overlay::Check(_) => return Context::Check,
             Overlay::None => {}
@@ -322,6 +344,7 @@ impl State {
         match self.screen {
             Screen::Setup if self.form.editing.is_some() => Context::Text,
             Screen::State if self.tensors.filtering => Context::Text,
+            Screen::Runs if self.runs.filtering => Context::Text,
             Screen::Train => Context::Train,
             Screen::State => Context::State,
             Screen::Setup => Context::Setup,
@@ -386,7 +409,11 @@ impl State {
                 Ok(detail) => self.opened(detail),
                 Err(problem) => self.say(problem, true),
             },
-            Msg::State { .. } | Msg::Detail { .. } => {}
+            Msg::Detail { run, detail } => self.beside_read(&run, detail),
+            Msg::History { run, tensor, history } if self.is_watched(&run) => {
+                self.history_read(&tensor, history);
+            }
+            Msg::State { .. } | Msg::History { .. } => {}
             Msg::Checked { number, answer } => self.checked(number, answer),
             Msg::Queued(outcome) => return self.queued(outcome),
             Msg::Done(text) => self.say(text, false),

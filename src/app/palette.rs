@@ -11,6 +11,7 @@ const MORE: &[(&str, &str, &str)] = &[
     ("grid", "KEY=A,B KEY=C,D", "queue the draft with every combination"),
     ("name", "NAME", "name of the next run"),
     ("watch", "RUN", "watch another run: id, start of it, or name"),
+    ("beside-run", "RUN", "the opened tensor beside that run's"),
     ("export", "FORMAT", "write the run as json, md, csv or commands"),
 ];
 
@@ -26,6 +27,7 @@ pub enum Request {
     /// One `key=a,b` each.
     Grid(Vec<String>),
     Watch(String),
+    Beside(String),
     Export(String),
 }
 
@@ -115,6 +117,8 @@ impl Palette {
             "name" => Ok(Request::Name(argument.to_owned())),
             "watch" if argument.is_empty() => needs("a run"),
             "watch" => Ok(Request::Watch(argument.to_owned())),
+            "beside-run" if argument.is_empty() => needs("a run"),
+            "beside-run" => Ok(Request::Beside(argument.to_owned())),
             "export" if argument.is_empty() => needs("a format"),
             "export" => Ok(Request::Export(argument.to_owned())),
             _ if !argument.is_empty() => Err(format!("`{name}` takes nothing after it")),
@@ -144,7 +148,7 @@ fn example(name: &str) -> &'static str {
         "grid" => "optimizer.name=adamw,adafactor train.accumulate=1,4",
         "set" => "train.accumulate=4",
         "name" => "wide-model",
-        "watch" => "latest",
+        "watch" | "beside-run" => "latest",
         _ => "csv",
     }
 }

@@ -6,9 +6,10 @@ use crate::{
     config::{Config, Layers, ModelConfig, OptimizerName, schedule},
     ledger::{self, Element},
     protocol::{
-        AccumulationCheck, Alert, CheckpointWritten, CommandRecord, DataReport, Deviation, Event, Header,
-        Heat, Host, Level, Reason, RunEnded, StateDetail, StateReport, StateTensor, Strip, Summary,
-        TensorState, TensorStats, Update, Validation, Window, state::figures, summary::Measured,
+        AccumulationCheck, Alert, CheckpointWritten, CodeUse, CommandRecord, DataReport, Deviation, Event,
+        Header, Heat, Histogram, Host, Level, Reason, RunEnded, StateDetail, StateReport, StateTensor, Strip,
+        Summary, TensorState, TensorStats, Update, UpdateLook, Validation, Window, state::figures,
+        summary::Measured,
     },
 };
 
@@ -313,7 +314,44 @@ pub(crate) fn detail(optimizer: &str, name: &str) -> StateDetail {
     };
     let factors = vector("exp_avg_sq_row").zip(vector("exp_avg_sq_col"));
     let reconstructed = factors.map(|(row, col)| Heat::reconstructed(&row, &col, 256));
-    StateDetail { update: 300, tensor, strips, reconstructed }
+    let spread = |name: &str, length: u64, signed: bool| {
+        let value = |i: u64| 1e-6 * (12.0 * noise(i + name.len() as u64 * 77) - 4.0).exp2();
+        Histogram::of(name, 1, (0..length).map(|i| if signed && i % 2 == 1 { -value(i) } else { value(i) }))
+    };
+    let histograms =
+        strips.iter().map(|strip| spread(&strip.name, strip.length, strip.name == "exp_avg")).collect();
+    let codes = tensor.state.iter().filter(|(_, state)| state.dtype == "u8").map(|(name, state)| CodeUse {
+        name: name.clone(),
+        elements: state.elements,
+        blocksize: 256,
+        blocks: state.elements.div_ceil(256),
+        empty_blocks: 0,
+        smallest_scale: 1.3e-6,
+        largest_scale: 4.7e-4,
+        at_ends: state.elements / 128,
+        at_zero: state.elements / 40,
+        used: 211,
+    });
+    let codes = codes.collect();
+    let squared_gradient = reconstructed.as_ref().map(|heat: &Heat| {
+        let values = heat.values.iter().enumerate().map(|(i, v)| v * (0.4 + 1.2 * noise(i as u64))).collect();
+        Heat { name: "gradient^2".into(), values, ..heat.clone() }
+    });
+    let error = reconstructed.as_ref().zip(squared_gradient.as_ref()).map(|(ours, truth)| {
+        let values = ours.values.iter().zip(&truth.values).map(|(a, b)| (a - b).abs() / b).collect();
+        Heat { name: "error".into(), values, ..truth.clone() }
+    });
+    let look = UpdateLook {
+        step: 300,
+        gradient: spread("gradient", 4096, true),
+        update: spread("update", 4096, true),
+        second_moment: reconstructed.clone(),
+        squared_gradient,
+        factorization_error: error.as_ref().map(|_| 0.412),
+        error,
+    };
+    let look = Some(Box::new(look));
+    StateDetail { update: 300, tensor, strips, reconstructed, histograms, codes, look }
 }
 
 /// What a check of accumulation found, of micro-batches with unequal targets.

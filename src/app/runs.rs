@@ -1,10 +1,97 @@
 //! The list of runs, the marked ones, and their comparison.
 
-use std::collections::BTreeMap;
+use std::{cmp::Ordering, collections::BTreeMap};
 
 use crate::{config::Config, protocol::Event};
 
-use super::{run::RunView, series::Series};
+use super::{input::TextLine, run::RunView, series::Series, tensors::Filter};
+
+/// What the list is ordered by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Order {
+    /// The time at which they were made.
+    #[default]
+    Newest,
+    Name,
+    State,
+    Optimizer,
+    ValLoss,
+    Updates,
+    StateBytes,
+    TrainLoss,
+    Speed,
+    Peak,
+}
+
+impl Order {
+    /// Every order, in the order of the keys.
+    pub const ALL: [Self; 10] = [
+        Self::Newest,
+        Self::Name,
+        Self::State,
+        Self::Optimizer,
+        Self::ValLoss,
+        Self::Updates,
+        Self::StateBytes,
+        Self::TrainLoss,
+        Self::Speed,
+        Self::Peak,
+    ];
+
+    /// The head of the column, or what it is.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Newest => "newest",
+            Self::Name => "name",
+            Self::State => "state",
+            Self::Optimizer => "optimizer",
+            Self::ValLoss => "val loss",
+            Self::Updates => "updates",
+            Self::StateBytes => "state mem",
+            Self::TrainLoss => "train loss",
+            Self::Speed => "tok/s",
+            Self::Peak => "peak",
+        }
+    }
+}
+
+/// The best first: losses and bytes from the smallest, updates and speeds from the largest; what is not known last.
+fn compare(order: Order, a: &RunRow, b: &RunRow) -> Ordering {
+    let small = |value: Option<f64>| value.filter(|value| !value.is_nan()).unwrap_or(f64::INFINITY);
+    let bytes = |value: Option<u64>| value.unwrap_or(u64::MAX);
+    match order {
+        Order::Newest => Ordering::Equal,
+        Order::Name => a.name.cmp(&b.name),
+        Order::State => a.state.cmp(&b.state),
+        Order::Optimizer => a.optimizer.cmp(&b.optimizer),
+        Order::ValLoss => small(a.val_loss).total_cmp(&small(b.val_loss)),
+        Order::Updates => b.update.cmp(&a.update),
+        Order::StateBytes => bytes(a.state_bytes).cmp(&bytes(b.state_bytes)),
+        Order::TrainLoss => small(a.train_loss).total_cmp(&small(b.train_loss)),
+        Order::Speed => {
+            let speed = |row: &RunRow| small(row.tokens_per_second.map(|speed| -speed));
+            speed(a).total_cmp(&speed(b))
+        }
+        Order::Peak => {
+            let peak = |row: &RunRow| bytes(row.peak.as_ref().map(|(bytes, _)| *bytes));
+            peak(a).cmp(&peak(b))
+        }
+    }
+}
+
+/// Indices of the points that no other point beats in both coordinates, by the first coordinate.
+pub fn pareto(points: &[(f64, f64)]) -> Vec<usize> {
+    let mut order: Vec<usize> =
+        (0..points.len()).filter(|at| points[*at].0.is_finite() && points[*at].1.is_finite()).collect();
+    order.sort_by(|a, b| points[*a].0.total_cmp(&points[*b].0).then(points[*a].1.total_cmp(&points[*b].1)));
+    let mut least = f64::INFINITY;
+    order.retain(|at| {
+        let better = points[*at].1 < least;
+        least = least.min(points[*at].1);
+        better
+    });
+    order
+}
 
 /// Most runs that can be overlaid: as many as there are colours that can be told apart.
 pub const MOST_MARKED: usize = 6;
@@ -68,8 +155,16 @@ pub struct Comparison {
 /// The list and what is marked in it.
 #[derive(Debug, Clone, Default)]
 pub struct Runs {
-    /// Newest first.
+    /// Those that pass the filter, in the order of the list.
     pub rows: Vec<RunRow>,
+    /// All of them, newest first.
+    pub all: Vec<RunRow>,
+    pub order: Order,
+    pub reverse: bool,
+    pub filter: TextLine,
+    pub filtering: bool,
+    /// Memory against loss is shown in place of the curves.
+    pub scatter: bool,
     pub loaded: bool,
     pub selected: usize,
     /// Somebody chose it; until then the newest run is selected.
@@ -89,10 +184,33 @@ pub struct Runs {
 impl Runs {
     /// Takes a new list; selection and marks stay with their runs.
     pub fn load(&mut self, rows: Vec<RunRow>) {
-        let id = self.selected_id().filter(|_| self.chosen);
-        self.rows = rows;
+        self.all = rows;
         self.loaded = true;
-        self.marked.retain(|id| self.rows.iter().any(|row| row.id == *id));
+        self.marked.retain(|id| self.all.iter().any(|row| row.id == *id));
+        self.arrange();
+    }
+
+    /// Orders by the next column, or the one before.
+    pub fn order_step(&mut self, forward: bool) {
+        let at = Order::ALL.iter().position(|order| *order == self.order).unwrap_or(0);
+        let count = Order::ALL.len();
+        self.order = Order::ALL[if forward { at + 1 } else { at + count - 1 } % count];
+        self.reverse = false;
+        self.arrange();
+    }
+
+    /// Puts the list in order again after filter or order have changed; the selection stays with its run.
+    pub fn arrange(&mut self) {
+        let id = self.selected_id().filter(|_| self.chosen);
+        let filter = Filter::new(self.filter.text());
+        let passes = |row: &&RunRow| {
+            [&row.id, &row.name, &row.state].into_iter().chain(&row.optimizer).any(|text| filter.passes(text))
+        };
+        self.rows = self.all.iter().filter(passes).cloned().collect();
+        self.rows.sort_by(|a, b| compare(self.order, a, b));
+        if self.reverse {
+            self.rows.reverse();
+        }
         let at = id.and_then(|id| self.rows.iter().position(|row| row.id == id));
         let before = if self.chosen { self.selected } else { 0 };
         self.selected = at.unwrap_or(before).min(self.rows.len().saturating_sub(1));
@@ -137,7 +255,7 @@ impl Runs {
 
     /// The marked runs, or the selected one when none is marked.
     pub fn shown(&self) -> Vec<&RunRow> {
-        let find = |id: &String| self.rows.iter().find(|row| row.id == *id);
+        let find = |id: &String| self.all.iter().find(|row| row.id == *id);
         if self.marked.is_empty() {
             self.rows.get(self.selected).into_iter().collect()
         } else {
@@ -147,7 +265,7 @@ impl Runs {
 
     /// The last run that has a configuration, for the draft to be held against.
     pub fn newest_config(&self) -> Option<(String, Config)> {
-        let row = self.rows.first()?;
+        let row = self.all.first()?;
         row.config.clone().map(|config| (row.name.clone(), config))
     }
 }
@@ -179,6 +297,38 @@ mod tests {
         runs.load(rows[1..].to_vec());
         runs.load(rows.clone());
         assert_eq!(runs.selected_id().unwrap(), rows[0].id);
+    }
+
+    #[test]
+    fn the_list_is_ordered_by_any_column_and_filtered() {
+        let mut runs = Runs::default();
+        runs.load(recorded::run_rows());
+        runs.step(1);
+        let id = runs.selected_id().unwrap();
+        let mut seen = Vec::new();
+        for _ in Order::ALL {
+            runs.order_step(true);
+            assert_eq!(runs.selected_id().unwrap(), id, "the selection stays with its run");
+            seen.push(runs.order);
+            let losses: Vec<f64> = runs.rows.iter().filter_map(|row| row.val_loss).collect();
+            assert!(runs.order != Order::ValLoss || losses.is_sorted(), "{losses:?}");
+        }
+        assert_eq!((seen.len(), seen.last()), (Order::ALL.len(), Some(&Order::Newest)));
+        (runs.order, runs.reverse) = (Order::StateBytes, true);
+        runs.arrange();
+        assert!(runs.rows.iter().map(|row| row.state_bytes).is_sorted_by(|a, b| a >= b));
+        runs.filter = TextLine::new("*ADAF*");
+        runs.arrange();
+        assert_eq!(runs.rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["nano-adafactor"]);
+        assert_eq!(runs.all.len(), 3);
+    }
+
+    #[test]
+    fn the_front_is_what_nothing_else_beats_in_both() {
+        let points =
+            [(2.0, 2.0), (1.0, 3.0), (3.0, 2.5), (4.0, 1.0), (1.0, 4.0), (0.5, f64::NAN), (2.0, 2.0)];
+        assert_eq!(pareto(&points), [1, 0, 3]);
+        assert!(pareto(&[]).is_empty());
     }
 
     #[test]

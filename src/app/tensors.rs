@@ -1,12 +1,16 @@
 //! The table of state tensors: rows, order, filter, selection, and one tensor opened.
 
-use std::cmp::Ordering;
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use crate::protocol::{StateDetail, StateReport, StateTensor, TensorState, state::figures};
+use crate::protocol::{StateReport, StateTensor, TensorState, state::figures};
 
 use super::input::TextLine;
+pub use super::opened::{Beside, History, Opened, View};
 
 /// A column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +21,8 @@ pub enum Column {
     Step,
     Bytes,
     Rms,
+    /// How far the RMS has come since the statistics before these.
+    Change,
     Min,
     Max,
     Zeros,
@@ -31,13 +37,14 @@ pub enum Column {
 
 impl Column {
     /// Every column, from left to right.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Name,
         Self::State,
         Self::Shape,
         Self::Step,
         Self::Bytes,
         Self::Rms,
+        Self::Change,
         Self::Min,
         Self::Max,
         Self::Zeros,
@@ -57,6 +64,7 @@ impl Column {
             Self::Step => "step",
             Self::Bytes => "bytes",
             Self::Rms => "rms",
+            Self::Change => "rms +-",
             Self::Min => "min",
             Self::Max => "max",
             Self::Zeros => "zeros",
@@ -69,11 +77,40 @@ impl Column {
     }
 }
 
-/// One line: a state tensor of a parameter; a parameter that keeps none has one line without.
+/// One line: a state tensor of a parameter; a parameter that keeps none has one line without. With layers as groups
+/// there is a line over each of them, too, which carries its first parameter.
 #[derive(Debug, Clone, Copy)]
 pub struct Line<'a> {
     pub parameter: &'a TensorState,
     pub state: Option<(&'a str, &'a StateTensor)>,
+    /// This line's RMS at the statistics before these.
+    pub rms_before: Option<f64>,
+    pub group: Option<Group<'a>>,
+}
+
+/// What a layer's line says of the lines below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Group<'a> {
+    pub layer: &'a str,
+    pub parameters: usize,
+    pub elements: u64,
+    pub bytes: u64,
+    pub nonfinite: u64,
+    /// The lines below it are hidden.
+    pub folded: bool,
+}
+
+/// The layer that a parameter belongs to: its name up to the first number, or without its last part.
+pub fn layer(name: &str) -> &str {
+    let mut end = 0;
+    for part in name.split('.') {
+        end += part.len();
+        if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
+            return &name[..end];
+        }
+        end += 1;
+    }
+    name.rsplit_once('.').map_or(name, |(layer, _)| layer)
 }
 
 impl Line<'_> {
@@ -88,19 +125,16 @@ impl Line<'_> {
         self.parameter.figures.get(name).copied()
     }
 
+    /// How far the RMS has come since the statistics before these, as a share of what it was.
+    pub fn change(&self) -> Option<f64> {
+        let now = self.state.and_then(|(_, state)| state.stats).map(|stats| stats.rms)?;
+        self.rms_before.filter(|before| *before > 0.0).map(|before| now / before - 1.0)
+    }
+
     /// Rows of the parameter that no gradient has touched.
     pub fn untouched(&self) -> Option<f64> {
         self.parameter.figures.get(figures::ROWS_NEVER_TOUCHED).copied()
     }
-}
-
-/// One parameter opened.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Opened {
-    pub tensor: String,
-    pub detail: Option<Box<StateDetail>>,
-    /// Index into the values of the strips.
-    pub cursor: usize,
 }
 
 /// The table.
@@ -116,6 +150,14 @@ pub struct Tensors {
     pub filtering: bool,
     pub selected: usize,
     pub opened: Option<Opened>,
+    /// Lines are grouped by layer.
+    pub grouped: bool,
+    /// Layers whose lines are hidden.
+    pub folded: BTreeSet<String>,
+    /// RMS of each state tensor at the statistics before these, by parameter.
+    before: BTreeMap<String, BTreeMap<String, f64>>,
+    /// The run to hold the opened parameter against.
+    pub beside: Option<Beside>,
     /// When the last question was sent, in seconds of the UI's clock.
     pub asked: Option<f64>,
 }
@@ -131,6 +173,10 @@ impl Default for Tensors {
             filtering: false,
             selected: 0,
             opened: None,
+            grouped: false,
+            folded: BTreeSet::new(),
+            before: BTreeMap::new(),
+            beside: None,
             asked: None,
         }
     }
@@ -140,6 +186,8 @@ impl Tensors {
     /// Forgets the run, keeps order and filter.
     pub fn clear(&mut self) {
         (self.report, self.opened, self.asked) = (None, None, None);
+        self.beside = None;
+        self.before.clear();
         self.source = String::new();
         self.selected = 0;
     }
@@ -159,17 +207,30 @@ impl Tensors {
                 if !report.shared.is_empty() {
                     old.shared = report.shared;
                 }
+                // Both follow the model's order: the next one is most often where the search goes on.
+                let mut next = 0;
                 for mut tensor in report.tensors {
-                    match old.tensors.iter_mut().find(|known| known.name == tensor.name) {
-                        Some(known) => {
+                    let (start, end) = old.tensors.split_at(next.min(old.tensors.len()));
+                    let same = |known: &TensorState| known.name == tensor.name;
+                    let later = end.iter().position(same).map(|at| start.len() + at);
+                    match later.or_else(|| start.iter().position(same)) {
+                        Some(at) => {
+                            let known = &mut old.tensors[at];
                             keep_measured(known, &mut tensor);
+                            if known.step < tensor.step {
+                                self.before.insert(known.name.clone(), rms_of(known));
+                            }
                             *known = tensor;
+                            next = at + 1;
                         }
                         None => old.tensors.push(tensor),
                     }
                 }
             }
-            old => *old = Some(report),
+            old => {
+                self.before.clear();
+                *old = Some(report);
+            }
         }
     }
 
@@ -185,15 +246,24 @@ impl Tensors {
     pub fn lines(&self) -> Vec<Line<'_>> {
         let Some(report) = &self.report else { return Vec::new() };
         let filter = Filter::new(self.filter.text());
-        let mut lines = Vec::new();
+        let mut lines = Vec::with_capacity(3 * report.tensors.len());
         for parameter in report.tensors.iter().filter(|tensor| filter.passes(&tensor.name)) {
-            let before = lines.len();
+            let (first, earlier) = (lines.len(), self.before.get(&parameter.name));
             let states = parameter.state.iter().filter(|(_, state)| !state.shape.is_empty());
-            lines.extend(states.map(|(name, state)| Line { parameter, state: Some((name.as_str(), state)) }));
-            if lines.len() == before {
-                lines.push(Line { parameter, state: None });
+            lines.extend(states.map(|(name, state)| Line {
+                parameter,
+                state: Some((name.as_str(), state)),
+                rms_before: earlier.and_then(|earlier| earlier.get(name).copied()),
+                group: None,
+            }));
+            if lines.len() == first {
+                lines.push(Line { parameter, state: None, rms_before: None, group: None });
             }
         }
+        if self.grouped { self.by_layer(&lines) } else { self.ordered(lines) }
+    }
+
+    fn ordered<'a>(&self, mut lines: Vec<Line<'a>>) -> Vec<Line<'a>> {
         if self.sort != Column::Name {
             lines.sort_by(|a, b| compare(self.sort, a, b));
         }
@@ -203,21 +273,61 @@ impl Tensors {
         lines
     }
 
+    /// Layers in the model's order, each with its lines in the table's.
+    fn by_layer<'a>(&self, lines: &[Line<'a>]) -> Vec<Line<'a>> {
+        let mut all = Vec::with_capacity(lines.len());
+        for part in lines.chunk_by(|a, b| layer(&a.parameter.name) == layer(&b.parameter.name)) {
+            let layer = layer(&part[0].parameter.name);
+            let folded = self.folded.contains(layer);
+            let states = || part.iter().filter_map(|line| line.state.map(|(_, state)| state));
+            let group = Group {
+                layer,
+                parameters: part.chunk_by(|a, b| a.parameter.name == b.parameter.name).count(),
+                elements: states().map(|state| state.elements).sum(),
+                bytes: states().map(|state| state.bytes).sum(),
+                nonfinite: states().filter_map(|state| state.stats).map(|stats| stats.nonfinite).sum(),
+                folded,
+            };
+            all.push(Line { group: Some(group), state: None, rms_before: None, ..part[0] });
+            if !folded {
+                all.extend(self.ordered(part.to_vec()));
+            }
+        }
+        all
+    }
+
+    /// Hides or shows the lines of the layer whose line is selected. Returns whether one is.
+    pub fn fold(&mut self) -> bool {
+        let lines = self.lines();
+        let at = self.selected.min(lines.len().saturating_sub(1));
+        let Some(layer) = lines.get(at).and_then(|line| line.group).map(|group| group.layer.to_owned())
+        else {
+            return false;
+        };
+        if !self.folded.remove(&layer) {
+            self.folded.insert(layer);
+        }
+        true
+    }
+
     /// The columns that this optimizer has something to say in.
     pub fn columns(&self) -> Vec<Column> {
-        let any = |names: &[&str]| {
-            self.report.as_ref().is_some_and(|report| {
-                report
-                    .tensors
+        let Some(report) = &self.report else { return Column::ALL.to_vec() };
+        let (mut errors, mut untouched) = (false, false);
+        for tensor in report.tensors.iter().filter(|tensor| !tensor.figures.is_empty()) {
+            untouched |= tensor.figures.contains_key(figures::ROWS_NEVER_TOUCHED);
+            errors |=
+                [figures::FACTORIZATION_ERROR, figures::QUANTIZATION_ERROR_1, figures::QUANTIZATION_ERROR_2]
                     .iter()
-                    .any(|tensor| names.iter().any(|name| tensor.figures.contains_key(*name)))
-            })
-        };
-        let errors =
-            [figures::FACTORIZATION_ERROR, figures::QUANTIZATION_ERROR_1, figures::QUANTIZATION_ERROR_2];
+                    .any(|name| tensor.figures.contains_key(*name));
+            if errors && untouched {
+                break;
+            }
+        }
         let here = |column: &Column| match column {
-            Column::Error => any(&errors),
-            Column::Untouched => any(&[figures::ROWS_NEVER_TOUCHED]),
+            Column::Error => errors,
+            Column::Untouched => untouched,
+            Column::Change => !self.before.is_empty(),
             _ => true,
         };
         Column::ALL.into_iter().filter(here).collect()
@@ -264,6 +374,10 @@ impl Tensors {
     }
 }
 
+fn rms_of(tensor: &TensorState) -> BTreeMap<String, f64> {
+    tensor.state.iter().filter_map(|(name, state)| Some((name.clone(), state.stats?.rms))).collect()
+}
+
 /// A checkpoint does not tell what was measured of an update: what the log told of it stays.
 fn keep_measured(known: &TensorState, tensor: &mut TensorState) {
     tensor.update_ratio = tensor.update_ratio.or(known.update_ratio);
@@ -283,7 +397,9 @@ fn compare(column: Column, a: &Line<'_>, b: &Line<'_>) -> Ordering {
         line.state.and_then(|(_, state)| state.stats.as_ref()).map_or(f64::NEG_INFINITY, pick)
     };
     let by = |pick: fn(&crate::protocol::TensorStats) -> f64| stat(a, pick).total_cmp(&stat(b, pick));
-    let state = |line: &Line<'_>| line.state.map(|(_, state)| state.clone());
+    fn state<'a>(line: &Line<'a>) -> Option<&'a StateTensor> {
+        line.state.map(|(_, state)| state)
+    }
     let measured = |figure: Option<f64>| figure.unwrap_or(f64::NEG_INFINITY);
     match column {
         Column::Name => Ordering::Equal,
@@ -292,6 +408,7 @@ fn compare(column: Column, a: &Line<'_>, b: &Line<'_>) -> Ordering {
         Column::Step => a.parameter.step.cmp(&b.parameter.step),
         Column::Bytes => state(a).map(|s| s.bytes).cmp(&state(b).map(|s| s.bytes)),
         Column::Rms => by(|stats| stats.rms),
+        Column::Change => measured(a.change()).total_cmp(&measured(b.change())),
         Column::Min => by(|stats| stats.min),
         Column::Max => by(|stats| stats.max),
         Column::Zeros => by(|stats| stats.zeros as f64),
@@ -299,7 +416,7 @@ fn compare(column: Column, a: &Line<'_>, b: &Line<'_>) -> Ordering {
         Column::Ratio => measured(a.parameter.update_ratio).total_cmp(&measured(b.parameter.update_ratio)),
         Column::Error => measured(a.error()).total_cmp(&measured(b.error())),
         Column::Untouched => measured(a.untouched()).total_cmp(&measured(b.untouched())),
-        Column::Dtype => state(a).map(|s| s.dtype).cmp(&state(b).map(|s| s.dtype)),
+        Column::Dtype => state(a).map(|s| &s.dtype).cmp(&state(b).map(|s| &s.dtype)),
     }
 }
 
@@ -309,14 +426,14 @@ fn elements(line: &Line<'_>) -> u64 {
 
 /// A part of a name, or a glob when it has a star, a question mark or brackets.
 #[derive(Debug)]
-struct Filter {
+pub(super) struct Filter {
     text: String,
     glob: Option<GlobMatcher>,
     error: Option<String>,
 }
 
 impl Filter {
-    fn new(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         let (mut glob, mut error) = (None, None);
         if text.contains(['*', '?', '[', '{']) {
             match GlobBuilder::new(text).case_insensitive(true).build() {
@@ -327,7 +444,7 @@ impl Filter {
         Self { text: text.to_lowercase(), glob, error }
     }
 
-    fn passes(&self, name: &str) -> bool {
+    pub(super) fn passes(&self, name: &str) -> bool {
         match &self.glob {
             Some(glob) => glob.is_match(name),
             None => self.error.is_some() || name.to_lowercase().contains(&self.text),
@@ -391,6 +508,89 @@ mod tests {
             .filter_map(|line| line.state.and_then(|(_, state)| state.stats).map(|stats| stats.rms))
             .collect();
         assert!(rms.len() > 10 && rms.windows(2).all(|pair| pair[0] >= pair[1]));
+    }
+
+    #[test]
+    fn layers_are_groups_that_can_be_folded_and_order_holds_within_them() {
+        assert_eq!(layer("model.layers.11.mlp.up_proj.weight"), "model.layers.11");
+        assert_eq!((layer("model.norm.weight"), layer("weight")), ("model.norm", "weight"));
+        let mut table = table("adafactor");
+        let flat = table.lines().len();
+        table.grouped = true;
+        let layers: Vec<String> =
+            table.lines().iter().filter_map(|line| line.group.map(|group| group.layer.to_owned())).collect();
+        assert_eq!(layers, ["model.embed_tokens", "model.layers.0", "model.layers.1", "model.norm"]);
+        assert_eq!(table.lines().len(), flat + layers.len());
+        let report = table.report.clone().unwrap();
+        let told: u64 = table.lines().iter().filter_map(|line| line.group.map(|group| group.bytes)).sum();
+        let numbers = |tensor: &TensorState| -> u64 {
+            tensor.state.values().filter(|state| state.shape.is_empty()).map(|state| state.bytes).sum()
+        };
+        assert_eq!(told + report.tensors.iter().map(numbers).sum::<u64>(), report.bytes());
+        while table.sort != Column::Rms {
+            table.sort_step(true);
+        }
+        let lines = table.lines();
+        let within = lines.split(|line| line.group.is_some()).map(|part| {
+            part.iter()
+                .filter_map(|line| line.state.and_then(|(_, state)| state.stats))
+                .map(|stats| stats.rms)
+        });
+        assert!(within.clone().all(|part| part.is_sorted_by(|a, b| a >= b)));
+        assert_eq!(within.map(Iterator::count).sum::<usize>(), flat);
+        assert!(
+            !{
+                table.selected = 1;
+                table.fold()
+            },
+            "a tensor's line"
+        );
+        table.selected = 0;
+        assert!(table.fold());
+        let folded = table.lines();
+        assert!(folded[0].group.unwrap().folded && folded[1].group.is_some());
+        assert!(table.fold() && table.lines().len() == flat + layers.len());
+    }
+
+    #[test]
+    fn how_far_an_rms_has_come_is_told_after_the_next_update() {
+        let mut table = table("adamw");
+        assert!(!table.columns().contains(&Column::Change));
+        let mut next = recorded::state_report("adamw", 51);
+        for tensor in &mut next.tensors {
+            tensor
+                .state
+                .values_mut()
+                .filter_map(|state| state.stats.as_mut())
+                .for_each(|stats| stats.rms *= 1.5);
+        }
+        table.merge(next.clone(), "live");
+        // The same update again changes nothing.
+        table.merge(next, "live");
+        assert!(table.columns().contains(&Column::Change));
+        assert!(table.lines().iter().all(|line| (line.change().unwrap() - 0.5).abs() < 1e-9));
+    }
+
+    #[test]
+    fn a_table_of_thousands_of_tensors_is_put_in_order_without_delay() {
+        let mut table = table("adamw");
+        let report = table.report.as_mut().unwrap();
+        let some = report.tensors.clone();
+        report.tensors = (0..4000)
+            .map(|at| TensorState {
+                name: format!("model.layers.{at}.weight"),
+                ..some[at % some.len()].clone()
+            })
+            .collect();
+        let newest = StateReport { update: 60, ..report.clone() };
+        let start = std::time::Instant::now();
+        table.merge(newest, "log");
+        for column in Column::ALL {
+            table.sort = column;
+            assert_eq!(table.lines().len(), 8000);
+        }
+        // A debug build on a busy machine; quadratic work would take minutes.
+        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     }
 
     #[test]

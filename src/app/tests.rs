@@ -326,3 +326,60 @@ fn what_cannot_be_checked_says_why() {
     state.update(Msg::Watching { run: RunRef::default() });
     assert!(act(&mut state, Action::CheckAccumulation).is_empty() && state.notice.is_some());
 }
+
+fn opened_tensor(state: &mut State) -> String {
+    act(state, Action::Show(Screen::State));
+    act(state, Action::Open);
+    state.tensors.opened.as_ref().unwrap().tensor.clone()
+}
+
+#[test]
+fn the_history_of_a_tensor_is_read_once_and_when_it_is_looked_at() {
+    let mut state = watching(Screen::State);
+    let tensor = opened_tensor(&mut state);
+    let run = state.watching.clone().unwrap().id;
+    let mut asked = Vec::new();
+    for _ in 0..2 * tensors::View::ALL.len() {
+        asked.extend(act(&mut state, Action::NextView));
+    }
+    asked.retain(|effect| matches!(effect, Effect::LoadHistory { .. }));
+    assert_eq!(asked, [Effect::LoadHistory { run: run.clone(), tensor: tensor.clone() }]);
+    let mut history = tensors::History::default();
+    history.push(&tensor, &recorded::state_report("adafactor", 300));
+    state.update(Msg::History { run, tensor, history: Ok(Box::new(history)) });
+    state.update(Msg::Events(vec![Event::State(recorded::state_report("adafactor", 350))]));
+    let opened = state.tensors.opened.as_ref().unwrap();
+    assert!(opened.history.loaded);
+    assert_eq!(opened.history.update_ratio.last_place().unwrap().update, 350);
+}
+
+#[test]
+fn a_tensor_is_held_against_the_next_run_of_the_same_model() {
+    let mut state = watching(Screen::State);
+    act(&mut state, Action::Beside);
+    assert!(state.notice.as_ref().unwrap().text.contains("open a tensor first"));
+    let tensor = opened_tensor(&mut state);
+    state.runs.marked.push("20260301T102000-nano-adafactor".into());
+    let loads = |effects: &[Effect]| -> Vec<String> {
+        let run = |effect: &Effect| match effect {
+            Effect::LoadDetail { run, .. } => Some(run.clone()),
+            _ => None,
+        };
+        effects.iter().filter_map(run).collect()
+    };
+    assert_eq!(loads(&act(&mut state, Action::Beside)), ["20260301T102000-nano-adafactor"]);
+    assert_eq!(state.tensors.opened.as_ref().unwrap().view, tensors::View::Beside);
+    let detail = |name: &str| Ok(Box::new(recorded::detail("adafactor", name)));
+    let answer = |run: &str, detail| Msg::Detail { run: run.into(), detail };
+    state.update(answer("20260301T102000-nano-adafactor", detail("model.norm.weight")));
+    assert!(state.tensors.beside.as_ref().unwrap().detail.is_none(), "an answer about another tensor");
+    state.update(answer("20260301T102000-nano-adafactor", detail(&tensor)));
+    assert!(state.tensors.beside.as_ref().unwrap().detail.is_some());
+    assert!(state.tensors.opened.as_ref().unwrap().detail.is_none(), "it is not this run's");
+    assert_eq!(loads(&act(&mut state, Action::Beside)), ["20260301T103000-nano-sgd"]);
+    act(&mut state, Action::Back);
+    act(&mut state, Action::Down);
+    act(&mut state, Action::Down);
+    let effects = act(&mut state, Action::Open);
+    assert_eq!(loads(&effects), ["20260301T103000-nano-sgd"], "the next tensor is held against it, too");
+}

@@ -14,7 +14,7 @@ use super::{
 use crate::protocol::Command;
 
 /// Lines of the help.
-pub(crate) const HELP_LINES: usize = 91;
+pub(crate) const HELP_LINES: usize = 105;
 
 impl State {
     /// Does one action.
@@ -73,6 +73,7 @@ impl State {
             Action::LogAxis => self.log_y = !self.log_y,
             Action::Smoothing => self.smoothing = (self.smoothing + 1) % SMOOTHING.len(),
             Action::NextXAxis => self.x_axis = self.x_axis.next(),
+            Action::Filter if self.screen == Screen::Runs => self.runs.filtering = true,
             Action::Filter => {
                 let shown = self.show(Screen::State);
                 (self.tensors.filtering, self.tensors.opened) = (true, None);
@@ -80,9 +81,22 @@ impl State {
             }
             Action::NextMatch => return self.step(1),
             Action::PreviousMatch => return self.step(-1),
+            Action::SortNext if self.screen == Screen::Runs => self.runs.order_step(true),
+            Action::SortPrevious if self.screen == Screen::Runs => self.runs.order_step(false),
+            Action::SortReverse if self.screen == Screen::Runs => {
+                self.runs.reverse = !self.runs.reverse;
+                self.runs.arrange();
+            }
             Action::SortNext => self.tensors.sort_step(true),
             Action::SortPrevious => self.tensors.sort_step(false),
             Action::SortReverse => self.tensors.reverse = !self.tensors.reverse,
+            Action::GroupLayers => {
+                let shown = self.show(Screen::State);
+                self.tensors.grouped = !self.tensors.grouped;
+                return shown;
+            }
+            Action::NextView => return self.next_view(),
+            Action::Beside => return self.next_beside(),
             Action::Start => return self.start(false),
             Action::Queue => return self.queue(),
             Action::Unqueue => return self.unqueue(),
@@ -97,6 +111,12 @@ impl State {
             Action::AccumulateDown => self.form.accumulate(false),
             Action::Mark => return self.mark(),
             Action::CheckAccumulation => return self.check(),
+            Action::Scatter => {
+                self.runs.scatter = !self.runs.scatter;
+                return if self.screen == Screen::Runs { Vec::new() } else { self.show(Screen::Runs) };
+            }
+            Action::ResumeRun => return self.resume_run(),
+            Action::Delete => return self.delete_run(),
             Action::Refresh => {
                 self.runs.asked = Some(self.now);
                 self.runs.curves.clear();
@@ -131,6 +151,9 @@ impl State {
             self.focus.zoomed = false;
         } else if self.screen == Screen::State && !self.tensors.filter.text().is_empty() {
             self.tensors.filter = TextLine::default();
+        } else if self.screen == Screen::Runs && !self.runs.filter.text().is_empty() {
+            self.runs.filter = TextLine::default();
+            self.runs.arrange();
         } else if self.frozen.is_some() {
             self.frozen = None;
         } else if self.leaving.is_none() {
@@ -203,9 +226,11 @@ impl State {
                 palette.selected = moved(palette.selected, palette.matches().len().saturating_sub(1));
                 return Vec::new();
             }
-            Overlay::Quit | Overlay::StartBeside | Overlay::Unqueue { .. } | Overlay::Check(_) => {
-                return Vec::new();
-            }
+            Overlay::Quit
+            | Overlay::StartBeside
+            | Overlay::Unqueue { .. }
+            | Overlay::Delete { .. }
+            | Overlay::Check(_) => return Vec::new(),
             Overlay::None => {}
         }
         match self.panel() {
@@ -258,10 +283,15 @@ impl State {
     fn open(&mut self) -> Vec<Effect> {
         match self.panel() {
             Panel::Tensors => {
-                if let (None, Some(tensor)) = (&self.tensors.opened, self.tensors.selected_name()) {
-                    self.tensors.opened = Some(Opened { tensor, detail: None, cursor: 0 });
+                if self.tensors.opened.is_some() || self.tensors.fold() {
+                    return Vec::new();
+                }
+                if let Some(tensor) = self.tensors.selected_name() {
+                    self.tensors.opened = Some(Opened::new(tensor));
                     self.tensors.asked = None;
-                    return self.ask_state();
+                    let mut effects = self.ask_state();
+                    effects.extend(self.ask_beside());
+                    return effects;
                 }
             }
             Panel::List => {

@@ -1,26 +1,37 @@
-//! A thin global allocator that counts, so that on a processor the ledger is held against a measured peak.
+//! A thin global allocator that counts, so that on flex, whose tensors live in it, the ledger is held against a measured
+//! peak. libtorch's tensors do not: then nothing is said rather than something small.
 #![allow(unsafe_code)]
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
 };
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
+static ELSEWHERE: AtomicBool = AtomicBool::new(false);
 
 /// Counts the bytes that are alive and the most that were alive at once. Installed by the executable.
 #[derive(Debug, Clone, Copy)]
 pub struct Counting;
 
-/// Bytes alive now, 0 when [`Counting`] is not installed.
-pub fn live_bytes() -> u64 {
-    LIVE.load(Relaxed) as u64
+/// From now on what is counted here says nothing of the training: its tensors live in a library's own memory.
+pub fn tensors_live_elsewhere() {
+    ELSEWHERE.store(true, Relaxed);
 }
 
-/// The most bytes alive at once since the start or the last [`reset_peak`].
+/// Bytes alive now, 0 when [`Counting`] is not installed or does not see the tensors.
+pub fn live_bytes() -> u64 {
+    seen(&LIVE)
+}
+
+/// The most bytes alive at once since the start or the last [`reset_peak`]; 0 as for [`live_bytes`].
 pub fn peak_bytes() -> u64 {
-    PEAK.load(Relaxed) as u64
+    seen(&PEAK)
+}
+
+fn seen(bytes: &AtomicUsize) -> u64 {
+    if ELSEWHERE.load(Relaxed) { 0 } else { bytes.load(Relaxed) as u64 }
 }
 
 /// Starts a new peak at what is alive now.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{output, progress::Bar, settings::Settings};
 use crate::{
-    backend::{allocator, devices},
+    backend::{allocator, devices, memory},
     config::{Config, schedule},
     data::{Cursor, Dataset, Windows},
     ledger,
@@ -102,7 +102,8 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
     allocator::reset_peak();
     let baseline = allocator::live_bytes();
     let mut training = trainer::build(&config, &device.device)?;
-    let mut memory = Memory { parameters: allocator::live_bytes() - baseline, ..Memory::default() };
+    let mut held =
+        Memory { parameters: allocator::live_bytes().saturating_sub(baseline), ..Memory::default() };
     // One pass without an update: what the products keep for themselves is there from now on and is nobody's state.
     if let Some(window) = windows.next_window() {
         for (batch, pass) in window.passes(1) {
@@ -125,27 +126,31 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
             phases.forward += times.forward;
             phases.backward += times.backward;
         }
-        memory.gradients = allocator::live_bytes().saturating_sub(empty);
-        memory.start_of_update();
+        held.gradients = allocator::live_bytes().saturating_sub(empty);
+        held.start_of_update();
         let start = Instant::now();
         training.update(schedule::of(&config, WARM_UP + updates, update), false);
         phases.optimizer = start.elapsed();
-        memory.end_of_update(update > WARM_UP);
+        held.end_of_update(update > WARM_UP);
         tokens += if update > WARM_UP { window.tokens() } else { 0 };
         drop(window);
-        memory.state = allocator::live_bytes().saturating_sub(settled);
+        held.state = allocator::live_bytes().saturating_sub(settled);
         if update > WARM_UP {
             all.push(phases);
         }
     }
+    let on_device = memory::device(device.name);
     let busy: f64 = all.iter().map(|phases| phases.total().as_secs_f64()).sum();
     let ledger = ledger::ledger(&config);
     let largest = ledger::parameters(&config.model).iter().map(|p| p.elements() * ledger::F32).max();
-    let pair = |ledger: u64, measured: u64| json!({"ledger": ledger, "measured": measured});
+    // The program's allocator does not see libtorch's tensors.
+    let measured = |bytes: u64| (held.peak > 0).then_some(bytes);
+    let pair = |ledger: u64, bytes: u64| json!({"ledger": ledger, "measured": measured(bytes)});
     let phase = |of: fn(&Phases) -> Duration| quantile(all.iter().map(of).collect(), 0.5);
     Ok(json!({
         "schema": SCHEMA,
         "model": config.model.preset,
+        "precision": config.train.precision,
         "optimizer": config.optimizer.name.as_str(),
         "device": device.name.to_string(),
         "threads": device.threads,
@@ -164,14 +169,16 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
         },
         "peak_bytes": {
             "host_rss": telemetry::resident_peak(),
-            "allocator": memory.peak,
-            "before_training": baseline,
+            "allocator": measured(held.peak),
+            "before_training": measured(baseline),
+            "gpu_allocated": on_device.map(|memory| memory.allocated_peak),
+            "gpu_reserved": on_device.map(|memory| memory.reserved_peak),
         },
         "memory": {
-            "parameters": pair(ledger.parameter_bytes, memory.parameters),
-            "gradients": pair(ledger.gradient_bytes, memory.gradients),
-            "optimizer_state": pair(ledger.state_bytes, memory.state),
-            "optimizer_temporaries": {"largest_parameter": largest, "measured": memory.temporaries},
+            "parameters": pair(ledger.parameter_bytes, held.parameters),
+            "gradients": pair(ledger.gradient_bytes, held.gradients),
+            "optimizer_state": pair(ledger.state_bytes, held.state),
+            "optimizer_temporaries": {"largest_parameter": largest, "measured": measured(held.temporaries)},
         },
         "ledger_bytes_estimated": ledger.total_bytes_estimated,
     }))

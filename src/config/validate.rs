@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Arch, Config, ConfigError, OptimizerName, ScheduleName, Source, Task, Tokenizer, fields};
+use super::{
+    Arch, Config, ConfigError, NamePattern, OptimizerName, ScheduleName, Source, Task, Tokenizer, fields,
+};
 
 /// Checks combinations of keys and returns what is worth saying about them.
 ///
@@ -203,7 +205,7 @@ fn optimizer(config: &Config, explicit: &BTreeMap<String, String>) -> Result<Vec
         .optimizer
         .no_decay
         .iter()
-        .find_map(|pattern| globset::Glob::new(pattern).err().map(|error| (pattern, error)))
+        .find_map(|pattern| NamePattern::new(pattern).err().map(|error| (pattern, error)))
     {
         return Err(ConfigError::Conflict(format!(
             "optimizer.no_decay has `{pattern}`, which is no pattern ({}): write names with * for anything",

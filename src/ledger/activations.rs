@@ -9,7 +9,7 @@
 //! Flex runs the plain bodies of the operations: a softmax keeps its scores, their exponentials and the probabilities,
 //! `3 s`; a norm keeps what it has centred and what it has scaled, and its output is kept by whoever uses it, `3 d`.
 //! libtorch runs each as one node that keeps what goes in and what comes out: no scores where attention is one kernel,
-//! `2 d` for a norm. Until a run's device is known it is taken to be flex, which needs more.
+//! `2 d` for a norm on CUDA and `3 d` on the processor. Until a run's device is known it is taken to be flex, which needs more.
 //!
 //! All rows are taken to be `train.seq_len` long: a batch of shorter rows needs less.
 
@@ -68,6 +68,8 @@ struct Sizes {
     v: usize,
     /// Operations are single nodes.
     fused: bool,
+    /// Of a norm that is one: CUDA has a kernel for it, the processor makes it of parts and keeps one of them.
+    fused_norm: usize,
     /// The passes are narrower than f32, so that what goes over to f32 is there twice.
     narrow: bool,
 }
@@ -83,12 +85,17 @@ impl Sizes {
             s: model.num_attention_heads * train.seq_len,
             v: model.vocab_size,
             fused: !matches!(train.device, DeviceName::Auto | DeviceName::Flex),
+            fused_norm: if matches!(train.device, DeviceName::LibtorchCuda(_)) { 2 } else { 3 },
             narrow: train.precision != Precision::F32,
         }
     }
 
     const fn norm(&self) -> Numbers {
-        if self.fused { Numbers::of_passes(2 * self.d) } else { Numbers { passes: self.d, f32: 2 * self.d } }
+        if self.fused {
+            Numbers::of_passes(self.fused_norm * self.d)
+        } else {
+            Numbers { passes: self.d, f32: 2 * self.d }
+        }
     }
 
     /// Of attention without dropout.

@@ -10,13 +10,14 @@
 //! Tensors below `min_8bit_size` and embeddings keep both moments in f32, with the same order of operations. Codes
 //! are one byte an element: in the memory of a device that has some of its own, else in the host's.
 
+mod blocks;
+
 use std::{cell::OnceCell, sync::Arc};
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use rayon::prelude::*;
 
 use super::{
-    Bytes, Codes, Entry, Figure, Kept, Optimizer, OptimizerState, Scales, StateError, Step, adamw,
+    Bytes, Codes, Entry, Figure, Kept, Optimizer, OptimizerState, Scales, StateError, Step, common,
     quantize::DynamicMap,
 };
 use crate::{
@@ -212,90 +213,15 @@ fn quantized(
 ) -> Tensor<1> {
     let mut param = param;
     if ops::in_host_memory(&mut param, &grad, |param, grad| {
-        blocks(scalars, param, grad, [&mut *state1, &mut *state2], blocksize);
+        blocks::update(scalars, param, grad, [&mut *state1, &mut *state2], blocksize);
     }) {
         return param;
     }
     let (device, count) = (param.device(), param.dims()[0]);
     let grad = host(grad);
     let mut param = host(param);
-    blocks(scalars, &mut param, &grad, [state1, state2], blocksize);
+    blocks::update(scalars, &mut param, &grad, [state1, state2], blocksize);
     Tensor::from_data(TensorData::new(param, [count]), &device)
-}
-
-/// All blocks of a parameter.
-fn blocks(
-    scalars: &EightBitScalars,
-    param: &mut [f32],
-    grad: &[f32],
-    [state1, state2]: [&mut Moment; 2],
-    blocksize: usize,
-) {
-    // Whole blocks a task: enough for the work to outweigh handing it out.
-    let blocks = (1_usize << 14).div_ceil(blocksize);
-    let size = blocks * blocksize;
-    param
-        .par_chunks_mut(size)
-        .zip(grad.par_chunks(size))
-        .zip(Arc::make_mut(&mut state1.codes).par_chunks_mut(size))
-        .zip(Arc::make_mut(&mut state1.absmax).par_chunks_mut(blocks))
-        .zip(Arc::make_mut(&mut state2.codes).par_chunks_mut(size))
-        .zip(Arc::make_mut(&mut state2.absmax).par_chunks_mut(blocks))
-        .for_each(|(((((param, grad), codes1), absmax1), codes2), absmax2)| {
-            let mut scratch = (vec![0.0; blocksize], vec![0.0; blocksize]);
-            let blocks = param
-                .chunks_mut(blocksize)
-                .zip(grad.chunks(blocksize))
-                .zip(codes1.chunks_mut(blocksize).zip(absmax1))
-                .zip(codes2.chunks_mut(blocksize).zip(absmax2));
-            for (((param, grad), first), second) in blocks {
-                block(scalars, param, grad, first, second, &mut scratch);
-            }
-        });
-}
-
-/// The moments after an update.
-fn moments(m: f32, v: f32, grad: f32, [beta1, beta2]: [f32; 2]) -> [f32; 2] {
-    [m * beta1 + (1.0 - beta1) * grad, v * beta2 + (1.0 - beta2) * grad * grad]
-}
-
-/// One block: moments from codes, their update, the parameter, and codes again.
-fn block(
-    scalars: &EightBitScalars,
-    param: &mut [f32],
-    grad: &[f32],
-    (codes1, absmax1): (&mut [u8], &mut f32),
-    (codes2, absmax2): (&mut [u8], &mut f32),
-    (m, v): &mut (Vec<f32>, Vec<f32>),
-) {
-    let count = grad.len();
-    let (m, v) = (&mut m[..count], &mut v[..count]);
-    let (map1, map2) = (DynamicMap::signed(), DynamicMap::unsigned());
-    for ((m, v), (code1, code2)) in m.iter_mut().zip(&mut *v).zip(codes1.iter().zip(&*codes2)) {
-        *m = map1.value(*code1) * *absmax1;
-        *v = map2.value(*code2) * *absmax2;
-    }
-    // Separate from the look-ups, so that this loop runs on vectors.
-    let (mut largest1, mut largest2) = (0.0_f32, 0.0_f32);
-    for ((param, grad), (m, v)) in param.iter_mut().zip(grad).zip(m.iter_mut().zip(&mut *v)) {
-        let [first, second] = moments(*m, *v, *grad, [scalars.beta1, scalars.beta2]);
-        let updated = (*param - scalars.step_size * (first / (second.sqrt() + scalars.eps))) * scalars.decay;
-        // A gradient that is not finite leaves its parameter alone and takes its moments back to zero.
-        let finite = grad.is_finite();
-        *param = if finite { updated } else { *param };
-        *m = if finite { first } else { 0.0 };
-        *v = if finite { second } else { 0.0 };
-        largest1 = if m.abs() > largest1 { m.abs() } else { largest1 };
-        largest2 = if *v > largest2 { *v } else { largest2 };
-    }
-    (*absmax1, *absmax2) = (largest1, largest2);
-    // A block of zeros has no scale: any code stands for zero.
-    let divisor = |largest: f32| if largest > 0.0 { largest } else { 1.0 };
-    let (divisor1, divisor2) = (divisor(largest1), divisor(largest2));
-    m.iter_mut().for_each(|m| *m /= divisor1);
-    v.iter_mut().for_each(|v| *v /= divisor2);
-    codes1.iter_mut().zip(m).for_each(|(code, m)| *code = map1.nearest_of_sign(*m));
-    codes2.iter_mut().zip(v).for_each(|(code, v)| *code = map2.nearest(*v));
 }
 
 /// The values in host memory; no copy where they are there and held once.
@@ -325,7 +251,9 @@ impl Optimizer for AdamW8bit {
                 let [first, second] = &mut *moments;
                 let maps = self.maps(&param.device());
                 let grad = grad.cast(DType::F32);
-                ops::adamw8bit_in_place(&mut param, &grad, [first, second], maps, scalars, blocksize);
+                let done =
+                    ops::adamw8bit_in_place(&mut param, &grad, [first, second], maps, scalars, blocksize);
+                debug_assert!(done, "codes are on a device only where it has the kernel");
                 (param.cast(dtype), Moments::OnDevice { moments, blocksize })
             }
             Moments::Quantized { mut state1, mut state2, blocksize } => {
@@ -363,7 +291,7 @@ impl Optimizer for AdamW8bit {
         after: &AdamW8bitState,
     ) -> Vec<Figure> {
         if let Moments::Full { state2, .. } = &after.moments {
-            return adamw::untouched(step.shape, state2).into_iter().collect();
+            return common::untouched(step.shape, state2).into_iter().collect();
         }
         let Some(now) = after.moments.codes(&[]) else { return Vec::new() };
         let grad_values = host(grad.clone());
@@ -374,7 +302,7 @@ impl Optimizer for AdamW8bit {
         let betas = self.config.betas.map(|beta| beta as f32);
         let exact = || {
             let old = old1.iter().zip(&old2).zip(&grad_values);
-            old.map(|((m, v), grad)| moments(*m, *v, *grad, betas))
+            old.map(|((m, v), grad)| blocks::moments(*m, *v, *grad, betas))
         };
         [
             (QUANTIZATION_ERROR_1, relative_error(&now[0].values(), exact().map(|[first, _]| first))),

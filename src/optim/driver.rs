@@ -160,8 +160,30 @@ pub fn apply<M: Module>(
     gradients: Gradients,
     apply: Apply,
 ) -> (M, BTreeMap<String, Measured>) {
-    let mut walk = Walk { path: Vec::new(), optimizer, gradients, apply, scalars: Vec::new() };
+    let (model, measured, _) = apply_looking(optimizer, model, gradients, apply, None);
+    (model, measured)
+}
+
+/// The gradient that one parameter's rule took and what it added to the parameter, flat, on the device.
+#[derive(Debug, Clone)]
+pub struct Looked {
+    pub shape: Vec<usize>,
+    pub gradient: Tensor<1>,
+    pub change: Tensor<1>,
+}
+
+/// As [`apply()`], and keeps what it did to the parameter of that name.
+pub fn apply_looking<M: Module>(
+    optimizer: &mut dyn ParameterUpdates,
+    model: M,
+    gradients: Gradients,
+    apply: Apply,
+    look: Option<&str>,
+) -> (M, BTreeMap<String, Measured>, Option<Looked>) {
+    let scalars = Vec::new();
+    let mut walk = Walk { path: Vec::new(), optimizer, gradients, apply, scalars, look, looked: None };
     let model = model.map(&mut walk);
+    let looked = walk.looked;
     let (names, scalars): (Vec<_>, Vec<_>) =
         walk.scalars.into_iter().map(|(name, figure, scalar)| ((name, figure), scalar)).unzip();
     let mut measured: BTreeMap<String, Measured> = BTreeMap::new();
@@ -172,7 +194,7 @@ pub fn apply<M: Module>(
             None => of.update_ratio = value,
         }
     }
-    (model, measured)
+    (model, measured, looked)
 }
 
 struct Walk<'a> {
@@ -182,6 +204,9 @@ struct Walk<'a> {
     apply: Apply,
     /// Parameter, figure (`None`: the update ratio) and value, still on the device.
     scalars: Vec<(String, Option<&'static str>, Tensor<1>)>,
+    /// The parameter to look into.
+    look: Option<&'a str>,
+    looked: Option<Looked>,
 }
 
 impl ModuleMapper for Walk<'_> {
@@ -205,10 +230,16 @@ impl ModuleMapper for Walk<'_> {
         let count: usize = shape.iter().product();
         let old = tensor.inner().reshape([count]);
         let grad = if self.apply.scale == 1.0 { grad } else { grad.mul_scalar(self.apply.scale) };
-        let before = self.apply.measure.then(|| old.clone());
+        let look = self.look == Some(&*name);
+        let before = (self.apply.measure || look).then(|| old.clone());
+        let gradient = look.then(|| grad.clone());
         let target = Target { name: &name, shape: &shape, lr: self.apply.lr };
         let Updated { param: new, figures } = self.optimizer.update(target, old, grad, self.apply.measure);
-        if let Some(before) = before {
+        if let (Some(gradient), Some(before)) = (gradient, &before) {
+            let change = new.clone() - before.clone();
+            self.looked = Some(Looked { shape: shape.to_vec(), gradient, change });
+        }
+        if let Some(before) = before.filter(|_| self.apply.measure) {
             let ratio = stats::ratio_of_rms(&(new.clone() - before.clone()), &before);
             self.scalars.push((name.clone(), None, ratio));
             self.scalars

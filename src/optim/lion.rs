@@ -8,7 +8,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{Entry, Figure, Kept, Optimizer, OptimizerState, StateError, Step, adamw};
+use super::{Entry, Figure, Kept, Optimizer, OptimizerState, StateError, Step, common};
 use crate::config::LionConfig;
 
 /// The rule.
@@ -40,9 +40,9 @@ impl Optimizer for Lion {
     ) -> (Tensor<1>, LionState) {
         let [beta1, beta2] = self.0.betas;
         let old = state.map_or_else(|| grad.zeros_like(), |state| state.exp_avg);
-        let direction = adamw::average(old.clone(), grad.clone(), beta1).sign();
-        let param = adamw::decay(param, step.lr * step.weight_decay(self.0.weight_decay));
-        (param - direction.mul_scalar(step.lr), LionState { exp_avg: adamw::average(old, grad, beta2) })
+        let direction = common::average(old.clone(), grad.clone(), beta1).sign();
+        let param = common::decay(param, step.lr * step.weight_decay(self.0.weight_decay));
+        (param - direction.mul_scalar(step.lr), LionState { exp_avg: common::average(old, grad, beta2) })
     }
 
     fn restore(&self, kept: &mut Kept<'_>) -> Result<LionState, StateError> {
@@ -56,7 +56,7 @@ impl Optimizer for Lion {
         _: Option<&LionState>,
         after: &LionState,
     ) -> Vec<Figure> {
-        adamw::untouched(step.shape, &after.exp_avg).into_iter().collect()
+        common::untouched(step.shape, &after.exp_avg).into_iter().collect()
     }
 }
 

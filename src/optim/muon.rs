@@ -15,8 +15,8 @@ use thiserror::Error;
 
 use super::{
     Entry, Figure, Kept, Optimizer, OptimizerState, StateError, Step,
-    adamw::{self, AdamW, AdamWState},
-    sums,
+    adamw::{AdamW, AdamWState},
+    common, sums,
 };
 use crate::{
     config::{AdamWConfig, AdjustLr, MuonConfig},
@@ -132,15 +132,15 @@ impl Optimizer for Muon {
             Some(MuonState::Matrix { momentum_buffer }) => momentum_buffer,
             _ => grad.zeros_like(),
         };
-        let momentum_buffer = adamw::average(old, grad.clone(), momentum);
+        let momentum_buffer = common::average(old, grad.clone(), momentum);
         let update = if self.config.nesterov {
-            adamw::average(momentum_buffer.clone(), grad, momentum)
+            common::average(momentum_buffer.clone(), grad, momentum)
         } else {
             momentum_buffer.clone()
         };
         let dtype = param.dtype();
         let update = self.orthogonal(update.reshape([rows, columns])).reshape([rows * columns]).cast(dtype);
-        let param = adamw::decay(param, step.lr * step.weight_decay(self.config.weight_decay));
+        let param = common::decay(param, step.lr * step.weight_decay(self.config.weight_decay));
         let update = update.mul_scalar(step.lr * self.factor(rows, columns));
         (param - update, MuonState::Matrix { momentum_buffer })
     }
@@ -163,7 +163,7 @@ impl Optimizer for Muon {
             MuonState::Matrix { momentum_buffer } => momentum_buffer,
             MuonState::Rest(state) => state.second_moment(),
         };
-        adamw::untouched(step.shape, moment).into_iter().collect()
+        common::untouched(step.shape, moment).into_iter().collect()
     }
 }
 

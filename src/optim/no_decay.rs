@@ -1,26 +1,20 @@
 //! Which parameters are not decayed, by patterns of their names.
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use crate::config::NamePattern;
 
-/// The patterns of `optimizer.no_decay`, compiled. Upper and lower case are the same.
+/// The patterns of `optimizer.no_decay`, compiled.
 #[derive(Debug, Clone)]
-pub struct NoDecay(GlobSet);
+pub struct NoDecay(Vec<NamePattern>);
 
 impl NoDecay {
     /// Patterns that are no patterns match nothing; the configuration refuses them before.
     pub fn new(patterns: &[String]) -> Self {
-        let mut set = GlobSetBuilder::new();
-        for glob in
-            patterns.iter().filter_map(|text| GlobBuilder::new(text).case_insensitive(true).build().ok())
-        {
-            set.add(glob);
-        }
-        Self(set.build().unwrap_or_default())
+        Self(patterns.iter().filter_map(|pattern| NamePattern::new(pattern).ok()).collect())
     }
 
     /// Whether the parameter of that name is decayed.
     pub fn decays(&self, name: &str) -> bool {
-        !self.0.is_match(name)
+        !self.0.iter().any(|pattern| pattern.matches(name))
     }
 }
 

@@ -9,7 +9,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{Entry, Figure, Kept, Optimizer, OptimizerState, StateError, Step, adamw};
+use super::{Entry, Figure, Kept, Optimizer, OptimizerState, StateError, Step, common};
 use crate::config::SgdConfig;
 
 /// The rule.
@@ -71,7 +71,7 @@ impl Optimizer for Sgd {
     fn figures(&self, step: Step<'_>, _: &Tensor<1>, _: Option<&SgdState>, after: &SgdState) -> Vec<Figure> {
         // The decay goes through the buffer, which then says nothing of the gradient.
         let buffer = after.momentum_buffer.as_ref().filter(|_| step.weight_decay(self.weight_decay) == 0.0);
-        buffer.and_then(|buffer| adamw::untouched(step.shape, buffer)).into_iter().collect()
+        buffer.and_then(|buffer| common::untouched(step.shape, buffer)).into_iter().collect()
     }
 }
 

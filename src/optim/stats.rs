@@ -38,7 +38,7 @@ pub fn describe(entries: &[Entry]) -> Vec<StateTensor> {
 }
 
 /// Values of a state tensor as f32, flat; none of a number.
-fn values_of(entry: &Entry) -> Option<Tensor<1>> {
+pub(super) fn values_of(entry: &Entry) -> Option<Tensor<1>> {
     let on_host = |values: Vec<f32>| {
         let count = values.len();
         Tensor::from_data(TensorData::new(values, [count]), &Device::flex())
@@ -100,7 +100,7 @@ fn of_values(values: &[f32]) -> TensorStats {
     }
 }
 
-fn read_all(values: Tensor<1>) -> Vec<f32> {
+pub(super) fn read_all(values: Tensor<1>) -> Vec<f32> {
     let data = Transaction::default().register(values).execute();
     data.iter().flat_map(|data| data.iter::<f32>().collect::<Vec<_>>()).collect()
 }

@@ -6,6 +6,7 @@
 pub mod check;
 pub mod command;
 pub mod event;
+pub mod look;
 pub mod number;
 pub mod probe;
 pub mod state;
@@ -17,6 +18,7 @@ pub use event::{
     Alert, CheckpointWritten, CommandRecord, DataReport, Event, Header, Host, Ledger, Level, Lineage, Reason,
     Resumed, RunEnded, Snapshot, Update, Validation, Window,
 };
+pub use look::{CodeUse, Histogram, HistogramBuilder, UpdateLook};
 pub use probe::Probe;
 pub use state::{Heat, StateDetail, StateReport, StateTensor, Strip, TensorState, TensorStats};
 pub use summary::Summary;

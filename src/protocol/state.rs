@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::number;
+use super::{CodeUse, Histogram, UpdateLook, number};
 
 /// Statistics of every parameter's state, written every `log.state_every` updates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -111,6 +111,16 @@ pub struct StateDetail {
     /// Adafactor's reconstructed second moment `R C / mean(R)` of a matrix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reconstructed: Option<Heat>,
+    /// How the values of each state tensor are spread.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub histograms: Vec<Histogram>,
+    /// How 8-bit codes are used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub codes: Vec<CodeUse>,
+    /// What the last update that was looked into did: told by a live run alone, from the first update after the tensor
+    /// was opened on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub look: Option<Box<UpdateLook>>,
 }
 
 /// A matrix averaged over equal blocks of cells.

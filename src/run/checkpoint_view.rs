@@ -14,7 +14,9 @@ use super::{
 use crate::{
     config::{Config, OptimizerName},
     ledger,
-    protocol::{Heat, StateDetail, StateReport, StateTensor, TensorState, state::figures},
+    protocol::{
+        CodeUse, Heat, HistogramBuilder, StateDetail, StateReport, StateTensor, TensorState, state::figures,
+    },
 };
 
 /// A checkpoint whose headers have been read; tensors are read when they are asked for.
@@ -118,6 +120,11 @@ impl CheckpointView {
                 (state.as_str(), StripBuilder::new(state, shape, width))
             })
             .collect();
+        let mut histograms: BTreeMap<&str, HistogramBuilder> = states
+            .iter()
+            .filter(|state| !self.shape_of(name, state).is_empty())
+            .map(|state| (state.as_str(), HistogramBuilder::new(state)))
+            .collect();
         let (mut row, mut col) = (Vec::new(), Vec::new());
         let tensor = self.tensor(name, shape, states, |state, values| {
             match state {
@@ -128,12 +135,38 @@ impl CheckpointView {
             if let Some(builder) = builders.get_mut(state) {
                 builder.push(values.iter().copied());
             }
+            if let Some(histogram) = histograms.get_mut(state) {
+                values.iter().for_each(|value| histogram.push(*value));
+            }
         })?;
+        let codes = states.iter().filter_map(|state| self.code_use(name, state).transpose());
+        let codes = codes.collect::<Result<_, _>>()?;
         let strips = builders.into_values().flat_map(StripBuilder::finish).collect();
         // More than two axes are several matrices.
         let reconstructed = (shape.len() == 2 && !row.is_empty() && !col.is_empty())
             .then(|| Heat::reconstructed(&row, &col, width));
-        Ok(StateDetail { update: self.info.update, tensor, strips, reconstructed })
+        let histograms = histograms.into_values().map(HistogramBuilder::finish).collect();
+        let update = self.info.update;
+        Ok(StateDetail { update, tensor, strips, reconstructed, histograms, codes, look: None })
+    }
+
+    /// How the codes of a state tensor are used; nothing where it has none.
+    fn code_use(&self, parameter: &str, part: &str) -> Result<Option<CodeUse>, RunError> {
+        let key = format!("{parameter}.{part}");
+        let coded = self.optimizer.info(&key).is_some_and(|info| info.dtype == Dtype::U8);
+        let Some(which) = part.strip_prefix("state").filter(|_| coded) else { return Ok(None) };
+        let mut counts = [0; 256];
+        self.optimizer.each(&key, |codes| codes.iter().for_each(|code| counts[*code as usize % 256] += 1))?;
+        let (map, scales) =
+            (self.all(&format!("qmap{which}"))?, self.all(&format!("{parameter}.absmax{which}"))?);
+        let blocksize = self.config.optimizer.adamw8bit.blocksize;
+        Ok(Some(CodeUse::of(part, &counts, &map, &scales, blocksize)))
+    }
+
+    fn all(&self, key: &str) -> Result<Vec<f64>, RunError> {
+        let mut all = Vec::new();
+        self.optimizer.each(key, |values| all.extend_from_slice(values))?;
+        Ok(all)
     }
 
     /// How the elements of one parameter's state lie, by its name; a number is no distribution.
@@ -230,11 +263,8 @@ impl CheckpointView {
             return Ok(None);
         };
         let damaged = |problem: String| RunError::Damaged { path: self.path.clone(), problem };
-        let read = |key: &str| {
-            let mut all = Vec::new();
-            self.optimizer.each(key, |values| all.extend_from_slice(values)).map(|_| all)
-        };
-        let (map, absmax) = (read(&format!("qmap{which}"))?, read(&format!("{parameter}.absmax{which}"))?);
+        let (map, absmax) =
+            (self.all(&format!("qmap{which}"))?, self.all(&format!("{parameter}.absmax{which}"))?);
         let (blocksize, elements) = (self.config.optimizer.adamw8bit.blocksize, info.shape.iter().product());
         let decoder = Decoder::new(map, absmax, blocksize, elements).ok_or_else(|| {
             damaged(format!("`absmax{which}` of `{parameter}` does not fit blocks of {blocksize} elements"))
@@ -306,6 +336,10 @@ mod tests {
         let detail = view.detail("model.norm.weight", 64).unwrap();
         assert_eq!(detail.strips.len(), 2, "two moments, and no strip of a number");
         assert_eq!((detail.strips[0].name.as_str(), detail.strips[0].values[0]), ("exp_avg", -1.0));
+        assert_eq!(
+            (detail.histograms.len(), detail.histograms[0].negative, detail.histograms[0].zeros),
+            (2, 1, 1)
+        );
         let matrix = view.detail("model.embed_tokens.weight", 16).unwrap();
         assert_eq!(matrix.strips.iter().map(|strip| strip.values.len()).collect::<Vec<_>>(), [16; 4]);
         assert_eq!((matrix.strips[0].length, matrix.strips[1].length), (256, 64));
@@ -350,6 +384,16 @@ mod tests {
         // A row of 64 is a quarter of a block; the first is the mean of |1 - c| for c in 0..64.
         assert!((rows.values[0] - (1.0 + 62.0 * 63.0 / 2.0) / 64.0).abs() < 1e-9, "{:?}", rows.values[0]);
         assert_eq!((rows.values.len(), rows.values[4]), (64, 0.0));
+        let histogram = detail.histograms.iter().find(|histogram| histogram.name == "state1").unwrap();
+        assert_eq!((histogram.total(), histogram.zeros), (4096, 256 + 15));
+        let codes = &detail.codes[0];
+        assert_eq!(
+            (codes.name.as_str(), codes.elements, codes.blocks, codes.empty_blocks),
+            ("state1", 4096, 16, 1)
+        );
+        // Every code occurs 16 times; the map begins below zero, so both ends are.
+        assert_eq!((codes.at_ends, codes.at_zero, codes.used), (32, 16, 256));
+        assert_eq!((codes.smallest_scale, codes.largest_scale), (1.0, 14.0));
         assert!(detail.reconstructed.is_none());
     }
 

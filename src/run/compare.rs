@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{RunDir, RunError, record::ValidationPoint, summary::Standing, text, verdict};
+use super::{RunDir, RunError, record::ValidationPoint, seeds, summary::Standing, text, verdict};
 use crate::{
     config::fields::FIELDS,
     protocol::{SCHEMA, number},
@@ -79,7 +79,9 @@ pub fn compare(runs: &[RunDir]) -> Result<Comparison, RunError> {
     for (standing, figures) in all.iter().zip(&mut figures) {
         figures.tokens_per_second = standing.summary.tokens_per_second;
     }
-    let caveats = caveats(&all, &figures);
+    let sources = (memory_source.as_str(), loss_source.as_str());
+    let over_seeds = seeds::sentence(&all, &differences, &figures, sources);
+    let caveats = caveats(&all, &figures, over_seeds.is_some());
     let ratio = |value: &dyn Fn(&Figures) -> Option<f64>| {
         let (first, second) = (value(figures.first()?)?, value(figures.get(1)?)?);
         (first > 0.0).then(|| second / first)
@@ -102,7 +104,11 @@ pub fn compare(runs: &[RunDir]) -> Result<Comparison, RunError> {
             problem: error.to_string(),
         })
     });
-    let text = verdict::sentence(&verdict);
+    let text = match over_seeds {
+        Some(text) if verdict.caveats.is_empty() => text,
+        Some(text) => format!("{text} Mind: {}.", verdict.caveats.join("; ")),
+        None => verdict::sentence(&verdict),
+    };
     Ok(Comparison {
         schema: SCHEMA,
         runs: json.collect::<Result<_, _>>()?,
@@ -218,7 +224,7 @@ fn at_most_equal_tokens(all: &[Standing]) -> Option<Vec<ValidationPoint>> {
         .collect()
 }
 
-fn caveats(all: &[Standing], figures: &[Figures]) -> Vec<String> {
+fn caveats(all: &[Standing], figures: &[Figures], over_seeds: bool) -> Vec<String> {
     let mut caveats = Vec::new();
     for (standing, figures) in all.iter().zip(figures) {
         if !standing.has_ended() {
@@ -234,6 +240,9 @@ fn caveats(all: &[Standing], figures: &[Figures]) -> Vec<String> {
     }
     if all.iter().any(|standing| !standing.summary.interventions.is_empty()) {
         caveats.push("somebody intervened in a run".to_owned());
+    }
+    if over_seeds {
+        return caveats;
     }
     let mut seeds: Vec<u64> = all.iter().map(|standing| standing.summary.seed).collect();
     seeds.dedup();
@@ -333,6 +342,35 @@ mod tests {
         let none = made("none", &[], 5, 3.0, None);
         let verdict = of(&[&one, &none]).verdict;
         assert!(verdict.text.contains("no validation loss to compare"), "{}", verdict.text);
+    }
+
+    #[test]
+    fn several_seeds_give_the_verdict_its_uncertainty() {
+        let run = |name: &str, optimizer: &str, seed: u64, loss: f64, peak: u64| {
+            let set = [format!("optimizer.name={optimizer}"), format!("train.seed={seed}")];
+            made(name, &set.each_ref().map(String::as_str), 20, loss, Some(peak))
+        };
+        let runs = [
+            run("a", "adamw", 1, 3.0, 4000),
+            run("b", "adafactor", 1, 3.028, 1000),
+            run("c", "adamw", 2, 3.2, 4000),
+            run("d", "adafactor", 2, 3.2, 1000),
+        ];
+        let text = of(&runs.iter().collect::<Vec<_>>()).verdict.text;
+        assert!(
+            text.starts_with("adafactor against adamw: -75.0 % memory (peak of the allocator), "),
+            "{text}"
+        );
+        // 1 % and 0 % above 2.8 and 3.0: their mean, and their standard deviation.
+        assert!(
+            text.contains("+0.50 % loss (final validation loss at update 20; 2 seeds, +-0.71)"),
+            "{text}"
+        );
+        assert!(!text.contains("one seed"), "{text}");
+        // Anything else that differs makes them no pairs.
+        let odd = made("odd", &["train.seed=2", "train.micro_batch=4"], 20, 3.0, None);
+        let text = of(&[&runs[0], &odd]).verdict.text;
+        assert!(text.contains("one seed each, and not the same"), "{text}");
     }
 
     #[test]

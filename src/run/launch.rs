@@ -8,7 +8,6 @@ use std::{
 };
 
 use anyhow::Context;
-use globset::GlobBuilder;
 
 use super::{
     Home, RunDir, RunError, death, last,
@@ -21,7 +20,7 @@ use super::{
     weights,
 };
 use crate::{
-    config::{DeviceName, Precision, Resolved, Task, Tokenizer, TrainConfig, change, validate},
+    config::{DeviceName, NamePattern, Precision, Resolved, Task, Tokenizer, TrainConfig, change, validate},
     ledger,
 };
 
@@ -211,9 +210,8 @@ fn notes(resolved: &Resolved) -> Vec<String> {
     let (config, explicit) = (&resolved.config, &resolved.explicit);
     let parameters = ledger::parameters(&config.model);
     let matches = |pattern: &String| {
-        let glob =
-            GlobBuilder::new(pattern).case_insensitive(true).build().map(|glob| glob.compile_matcher());
-        glob.is_ok_and(|glob| parameters.iter().any(|parameter| glob.is_match(&parameter.name)))
+        NamePattern::new(pattern)
+            .is_ok_and(|pattern| parameters.iter().any(|parameter| pattern.matches(&parameter.name)))
     };
     let by_hand = explicit.contains_key("optimizer.no_decay");
     let idle = config.optimizer.no_decay.iter().filter(|pattern| by_hand && !matches(pattern));

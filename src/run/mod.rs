@@ -51,6 +51,7 @@ pub mod record;
 #[cfg(test)]
 pub(crate) mod sample;
 pub mod script;
+mod seeds;
 pub mod socket;
 pub mod standing;
 pub mod strips;
@@ -60,6 +61,7 @@ pub mod tail;
 pub mod tensorboard;
 pub mod tensors;
 pub mod text;
+pub mod trash;
 pub mod verdict;
 pub mod weights;
 pub mod writer;

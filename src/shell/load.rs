@@ -13,8 +13,10 @@ use crate::{
         Msg,
         run::RunView,
         runs::{Comparison, Curves, RunRow},
+        tensors::History,
     },
     config::Config,
+    protocol::Event,
     run::{
         Home, RunDir, RunEntry, RunError, Tail, atomic,
         checkpoint::latest_checkpoint,
@@ -22,6 +24,7 @@ use crate::{
         compare,
         export::{self, Format},
         list::Lister,
+        trash,
     },
 };
 
@@ -41,12 +44,21 @@ pub enum Job {
         tensor: String,
         width: usize,
     },
+    /// What the record says of one parameter.
+    History {
+        run: String,
+        tensor: String,
+    },
     Compare {
         runs: Vec<String>,
     },
     Export {
         run: String,
         format: String,
+    },
+    /// Move a run to the trash folder.
+    Delete {
+        run: String,
     },
 }
 
@@ -114,7 +126,18 @@ impl Reader {
                 let detail = self.checkpoint(&run).and_then(|view| view.detail(&tensor, width));
                 Msg::Detail { run, detail: detail.map(Box::new).map_err(|error| error.to_string()) }
             }
+            Job::History { run, tensor } => {
+                let history = self.history(&run, &tensor).map_err(|error| error.to_string());
+                Msg::History { run, tensor, history }
+            }
             Job::Compare { runs } => Msg::Comparison(self.compare(runs).map_err(|error| error.to_string())),
+            Job::Delete { run } => {
+                let found = RunDir::resolve(&self.home, &run);
+                match found.and_then(|run| trash::discard(&self.home, &run)) {
+                    Ok(path) => Msg::Done(format!("moved to {}", path.display())),
+                    Err(error) => Msg::Failed(error.to_string()),
+                }
+            }
             Job::Export { run, format } => match self.export(&run, &format) {
                 Ok(path) => Msg::Done(format!("written: {}", path.display())),
                 Err(error) => Msg::Failed(format!("{error:#}")),
@@ -169,6 +192,17 @@ impl Reader {
         let mut view = RunView::default();
         Tail::open(&run).with_newest_state().each(u64::MAX, |event| view.apply(&event))?;
         Ok(Curves { loss: view.loss, val: view.val })
+    }
+
+    fn history(&self, id: &str, tensor: &str) -> anyhow::Result<Box<History>> {
+        let run = RunDir::resolve(&self.home, id)?;
+        let mut history = History::default();
+        Tail::open(&run).each(u64::MAX, |event| match &event {
+            Event::State(report) => history.push(tensor, report),
+            Event::Resumed(resumed) => history.truncate(resumed.from_update),
+            _ => {}
+        })?;
+        Ok(Box::new(history))
     }
 }
 

@@ -284,6 +284,22 @@ impl Session {
                 }
             }
             Effect::StopCheck => self.checking = None,
+            Effect::Resume { run } => {
+                let (home, sender) = (self.home.clone(), self.sender.clone());
+                let start = move || {
+                    let resumed = RunDir::resolve(&home, &run).map_err(anyhow::Error::from).and_then(|run| {
+                        launch::resume(&run, &[])?;
+                        Ok(Msg::Started { run: run.path().display().to_string() })
+                    });
+                    let msg = resumed.unwrap_or_else(|error| Msg::Failed(format!("{error:#}")));
+                    // Nobody waits for it any more when the UI is gone.
+                    let _ = sender.send((0, msg));
+                };
+                if let Err(error) = std::thread::Builder::new().name("resume".into()).spawn(start) {
+                    self.update(Msg::Failed(format!("no thread can be started: {error}")));
+                }
+            }
+            Effect::Delete { run } => self.loader.ask(Job::Delete { run }),
             Effect::LoadRuns => self.loader.ask(Job::Runs),
             Effect::LoadCurves { run } => self.loader.ask(Job::Curves { run }),
             Effect::Compare { runs } => self.loader.ask(Job::Compare { runs }),
@@ -291,6 +307,7 @@ impl Session {
             Effect::LoadDetail { run, tensor, width } => {
                 self.loader.ask(Job::Detail { run, tensor, width });
             }
+            Effect::LoadHistory { run, tensor } => self.loader.ask(Job::History { run, tensor }),
             Effect::Export { run, format } => self.loader.ask(Job::Export { run, format }),
         }
     }

@@ -57,7 +57,9 @@ const fn bind(context: Context, keys: &'static [Key], action: Action, hint: &'st
     Binding { context, keys, action, hint }
 }
 
-use Context::{Check, Global, Help, Quit, Runs, Setup, StartBeside, State as Tensors, Train, Unqueue};
+use Context::{
+    Check, Delete, Global, Help, Quit, Runs, Setup, StartBeside, State as Tensors, Train, Unqueue,
+};
 
 /// Every key, in the order of the help.
 pub const BINDINGS: &[Binding] = &[
@@ -78,7 +80,10 @@ pub const BINDINGS: &[Binding] = &[
     bind(Tensors, &[letter('>')], Action::SortNext, "sort"),
     bind(Tensors, &[letter('<')], Action::SortPrevious, ""),
     bind(Tensors, &[letter('r')], Action::SortReverse, "reverse"),
+    bind(Tensors, &[letter('L')], Action::GroupLayers, "layers"),
     bind(Tensors, &[key(KeyCode::Enter)], Action::Open, "open"),
+    bind(Tensors, &[letter('v')], Action::NextView, ""),
+    bind(Tensors, &[letter('b')], Action::Beside, ""),
     bind(Setup, &[letter('s'), key(KeyCode::Enter)], Action::Start, "start"),
     bind(Setup, &[letter('Q')], Action::Queue, ""),
     bind(Setup, &[letter('e')], Action::Edit, "edit"),
@@ -89,6 +94,13 @@ pub const BINDINGS: &[Binding] = &[
     bind(Runs, &[letter('m'), letter(' ')], Action::Mark, "mark"),
     bind(Runs, &[key(KeyCode::Enter)], Action::Open, "watch"),
     bind(Runs, &[letter('d'), key(KeyCode::Delete)], Action::Unqueue, ""),
+    bind(Runs, &[letter('/')], Action::Filter, "filter"),
+    bind(Runs, &[letter('>')], Action::SortNext, "sort"),
+    bind(Runs, &[letter('<')], Action::SortPrevious, ""),
+    bind(Runs, &[letter('o')], Action::SortReverse, ""),
+    bind(Runs, &[letter('w')], Action::Scatter, ""),
+    bind(Runs, &[letter('R')], Action::ResumeRun, ""),
+    bind(Runs, &[letter('D')], Action::Delete, ""),
     bind(Runs, &[letter('r')], Action::Refresh, ""),
     bind(Runs, &[letter('y')], Action::LogAxis, "log y"),
     bind(Runs, &[letter('S')], Action::Smoothing, "smooth"),
@@ -101,6 +113,8 @@ pub const BINDINGS: &[Binding] = &[
     bind(StartBeside, &[letter('c'), key(KeyCode::Esc)], Action::Back, ""),
     bind(Unqueue, &[key(KeyCode::Enter), letter('d')], Action::Unqueue, ""),
     bind(Unqueue, &[letter('c'), key(KeyCode::Esc)], Action::Back, ""),
+    bind(Delete, &[letter('d'), key(KeyCode::Enter)], Action::Delete, ""),
+    bind(Delete, &[letter('c'), key(KeyCode::Esc)], Action::Back, ""),
     bind(Help, &[key(KeyCode::Esc), letter('q')], Action::Back, ""),
     bind(Check, &[key(KeyCode::Esc), letter('q')], Action::Back, ""),
     bind(Global, &[letter('1')], Action::Show(Screen::Train), ""),
@@ -146,6 +160,7 @@ pub const fn heading(context: Context) -> &'static str {
         Context::Quit => "Leaving a live run",
         Context::StartBeside => "Starting beside a live run",
         Context::Unqueue => "Leaving the queue",
+        Context::Delete => "Deleting a run",
         Context::Check => "Accumulation check",
         Context::Text => "Typing",
         Context::Palette => "Commands",
@@ -177,7 +192,7 @@ fn find(context: Context, key: Key) -> Option<Action> {
 pub fn lookup(context: Context, key: Key) -> Option<Action> {
     let everywhere = || {
         let action = find(Context::Global, key)?;
-        let overlaid = matches!(context, Help | Quit | StartBeside | Unqueue | Check);
+        let overlaid = matches!(context, Help | Quit | StartBeside | Unqueue | Delete | Check);
         // Under an overlay a key must not reach the run.
         let harmless = matches!(
             action,
@@ -230,7 +245,7 @@ pub fn hints(context: Context) -> Vec<(String, &'static str)> {
         Context::Palette => &[("Enter", "do"), ("Up/Down", "choose"), ("Esc", "close")],
         Context::Help => &[("Up/Down", "scroll"), ("Esc", "close")],
         Context::Check => &[("Esc", "close")],
-        Context::Quit | Context::StartBeside | Context::Unqueue => &[("Esc", "cancel")],
+        Context::Quit | Context::StartBeside | Context::Unqueue | Context::Delete => &[("Esc", "cancel")],
         _ => &[],
     };
     if !fixed.is_empty() {
@@ -285,7 +300,7 @@ mod tests {
 
     #[test]
     fn under_an_overlay_no_key_reaches_the_run() {
-        for context in [Help, Quit, StartBeside, Unqueue, Check] {
+        for context in [Help, Quit, StartBeside, Unqueue, Delete, Check] {
             for c in ['p', 'x', ' ', '.', ','] {
                 assert_eq!(lookup(context, letter(c)), None, "{c:?} in {context:?}");
             }

@@ -35,6 +35,14 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
             let name = state.watching.as_ref().map_or("the run", |run| &run.name);
             question("leave", &format!("{name} is still training."), &choices, theme, area, buffer);
         }
+        Overlay::Delete { name, .. } => {
+            let choices = [("d", "move it to the trash folder"), ("Esc", "cancel")];
+            let text = format!(
+                "{name}, with its record and its checkpoints, goes from `runs` to `trash` beside it. Nothing is erased: \
+                 empty that folder by hand."
+            );
+            question("delete a run", &text, &choices, theme, area, buffer);
+        }
         Overlay::StartBeside => {
             let choices = [
                 ("Enter", "start the draft beside it"),
@@ -83,6 +91,7 @@ fn help_lines(theme: &Theme) -> Vec<Line<'static>> {
         Context::Quit,
         Context::StartBeside,
         Context::Unqueue,
+        Context::Delete,
     ];
     let mut lines: Vec<Line<'static>> = Vec::new();
     for context in contexts {

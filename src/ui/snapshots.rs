@@ -11,8 +11,9 @@ use crate::app::{
     input::TextLine,
     palette::Palette,
     recorded,
-    tensors::Opened,
+    tensors::{Beside, History, Opened, View},
 };
+use crate::protocol::Strip;
 
 const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 60)];
 
@@ -47,8 +48,48 @@ fn opened(optimizer: &str) -> State {
     let mut state = recorded::watching(Screen::State, optimizer);
     let name = "model.layers.0.self_attn.q_proj.weight";
     let detail = Some(Box::new(recorded::detail(optimizer, name)));
-    state.tensors.opened = Some(Opened { tensor: name.into(), detail, cursor: 5 });
+    state.tensors.opened = Some(Opened { detail, cursor: 5, ..Opened::new(name) });
     state
+}
+
+/// An opened parameter, each with another side of it shown.
+fn sides() -> Vec<(&'static str, State)> {
+    let shown = |optimizer: &str, view: View| {
+        let mut state = opened(optimizer);
+        let tensor = state.tensors.opened.as_ref().map(|opened| opened.tensor.clone()).unwrap_or_default();
+        let mut history = History::default();
+        for update in (50..=300).step_by(50) {
+            let mut report = recorded::state_report(optimizer, update);
+            for found in &mut report.tensors {
+                let scale = 1.0 + 200.0 / update as f64;
+                found
+                    .state
+                    .values_mut()
+                    .filter_map(|s| s.stats.as_mut())
+                    .for_each(|stats| stats.rms *= scale);
+            }
+            history.push(&tensor, &report);
+        }
+        if let Some(opened) = &mut state.tensors.opened {
+            opened.view = view;
+            opened.history.load(history);
+        }
+        let mut other = recorded::detail("adamw", &tensor);
+        let strips = std::mem::take(&mut other.strips);
+        for axis in ["row, mean |x|", "column, mean |x|"] {
+            other.strips.extend(strips.iter().map(|strip| Strip { axis: axis.into(), ..strip.clone() }));
+        }
+        let detail = Some(Ok(Box::new(other)));
+        state.tensors.beside = Some(Beside { run: "b".into(), name: "nano-adamw".into(), detail });
+        state
+    };
+    vec![
+        ("spread", shown("adafactor", View::Spread)),
+        ("spread_8bit", shown("adamw8bit", View::Spread)),
+        ("gradient", shown("adafactor", View::Gradient)),
+        ("history", shown("adafactor", View::History)),
+        ("beside", shown("adafactor", View::Beside)),
+    ]
 }
 
 fn states() -> Vec<(&'static str, State)> {
@@ -79,6 +120,11 @@ fn states() -> Vec<(&'static str, State)> {
     overlaid("check", check(Some(Ok(Box::new(recorded::check())))));
     overlaid("check_failed", check(Some(Err("texts/a.txt is empty: give a file with text in it".into()))));
     all.push(("opened_8bit", opened("adamw8bit")));
+    all.extend(sides());
+    let mut scatter = recorded::watching(Screen::Runs, "adamw");
+    scatter.runs.scatter = true;
+    scatter.overlay = Overlay::Delete { run: "demo".into(), name: "demo".into() };
+    all.push(("delete", scatter));
     all.push(("state_8bit", recorded::watching(Screen::State, "adamw8bit")));
     all.push(("classifying", recorded::classifying()));
     all.push(("gpu", recorded::on_gpu()));
@@ -159,6 +205,42 @@ fn opened_tensor_with_grouped_rows() {
     }
 }
 
+/// The same parameter from every side.
+#[test]
+fn sides_of_an_opened_tensor() {
+    for (name, state) in sides() {
+        for size in [(80, 24), (200, 60)] {
+            snapshot(name, &state, &Theme::default(), size);
+        }
+    }
+}
+
+#[test]
+fn state_by_layer() {
+    let mut state = recorded::watching(Screen::State, "adafactor");
+    for action in [Action::GroupLayers, Action::Down, Action::Down, Action::Down, Action::SortNext] {
+        state.update(Msg::Action(action));
+    }
+    state.tensors.folded.insert("model.layers.0".into());
+    snapshot("state_layers", &state, &Theme::default(), (80, 24));
+}
+
+#[test]
+fn stepping_shows_before_and_after() {
+    let mut state = opened("adafactor");
+    state.update(Msg::Events(vec![recorded::command("pause", 300, None)]));
+    let mut next = recorded::detail("adafactor", "model.layers.0.self_attn.q_proj.weight");
+    next.update = 301;
+    next.strips.iter_mut().for_each(|strip| strip.values.iter_mut().for_each(|value| *value *= 1.25));
+    state.update(Msg::Answer { id: 9, answer: crate::protocol::Answer::Opened(Box::new(next)) });
+    let text = drawn(&state, &Theme::default(), 120, 40);
+    assert!(text.contains("since update 300: by at most 25.0%"), "{text}");
+    assert!(text.contains(", before "), "{text}");
+    snapshot("stepped", &state, &Theme::default(), (120, 40));
+    state.update(Msg::Events(vec![recorded::command("resume", 301, None)]));
+    assert!(!drawn(&state, &Theme::default(), 120, 40).contains("since update"));
+}
+
 #[test]
 fn setup_of_a_classification() {
     let mut state = recorded::watching(Screen::Setup, "adamw");
@@ -191,9 +273,26 @@ fn runs() {
 }
 
 #[test]
+fn runs_in_order_filtered_and_as_a_scatter() {
+    let mut state = recorded::watching(Screen::Runs, "adamw");
+    for action in [Action::SortPrevious, Action::Scatter] {
+        state.update(Msg::Action(action));
+    }
+    for size in [(80, 24), (200, 60)] {
+        snapshot("runs_scatter", &state, &Theme::default(), size);
+    }
+    state.update(Msg::Action(Action::Filter));
+    for letter in "adaf".chars() {
+        state.update(Msg::Input(crate::app::input::Input::Char(letter)));
+    }
+    snapshot("runs_filtered", &state, &Theme::default(), (80, 24));
+}
+
+#[test]
 fn overlays() {
     for (name, state) in states() {
-        if ["help", "palette", "quit", "start_beside"].contains(&name) || name.starts_with("check") {
+        if ["help", "palette", "quit", "start_beside", "delete"].contains(&name) || name.starts_with("check")
+        {
             snapshot(name, &state, &Theme::default(), (80, 24));
         }
     }

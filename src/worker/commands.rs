@@ -80,7 +80,10 @@ impl Engine<'_> {
         match &request.command {
             Command::Hello => {}
             Command::Inspect { names } => back.answer(id, Answer::State(self.report(names))),
-            Command::Open { tensor, width } => back.answer(id, self.open(tensor, *width)),
+            Command::Open { tensor, width } => {
+                let answer = self.open(tensor, *width);
+                back.answer(id, answer);
+            }
             Command::Pause => {
                 self.mode = Mode::Paused;
                 self.reject_waiting("a pause came before it was done");
@@ -155,7 +158,7 @@ impl Engine<'_> {
         }
     }
 
-    fn open(&self, tensor: &str, width: usize) -> Answer {
+    fn open(&mut self, tensor: &str, width: usize) -> Answer {
         match self.training.open(tensor, width) {
             Some(mut detail) => {
                 detail.update = self.done.updates;

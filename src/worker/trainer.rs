@@ -13,8 +13,8 @@ use crate::{
     config::{Arch, Config, OptimizerName, Precision, Task, validate},
     data::{Batch, Pass},
     model::{Noise, TrainModel, distilbert::DistilBertForSequenceClassification, llama::Llama, working_copy},
-    optim::{self, Gradients, ParameterUpdates, clip, driver, stats},
-    protocol::{StateDetail, StateTensor, TensorState},
+    optim::{self, Gradients, ParameterUpdates, clip, driver, look, stats},
+    protocol::{StateDetail, StateTensor, TensorState, UpdateLook},
     run::weights::{WeightsError, plan},
 };
 
@@ -60,8 +60,8 @@ pub trait Training {
     /// State that all parameters share, by name.
     fn shared_state(&self) -> BTreeMap<String, StateTensor>;
 
-    /// One parameter opened.
-    fn open(&self, name: &str, width: usize) -> Option<StateDetail>;
+    /// One parameter opened. The next update is looked into for it: what that tells comes with a later question.
+    fn open(&mut self, name: &str, width: usize) -> Option<StateDetail>;
 }
 
 /// Seconds of one micro-batch.
@@ -129,6 +129,10 @@ pub struct Trainer<M: TrainModel> {
     classes: Option<usize>,
     /// How far each parameter moved at the last measured update, and its rule's figures.
     measured: BTreeMap<String, driver::Measured>,
+    /// The parameter that the next update is looked into for, and how wide its maps are to be.
+    watched: Option<(String, usize)>,
+    /// What the last update told that was looked into, and of which parameter.
+    look: Option<(String, Box<UpdateLook>)>,
 }
 
 impl<M: TrainModel> Trainer<M> {
@@ -154,6 +158,8 @@ impl<M: TrainModel> Trainer<M> {
             seed: config.train.seed,
             classes: (config.model.arch.task() == Task::Classification).then_some(config.model.num_labels),
             measured: BTreeMap::new(),
+            watched: None,
+            look: None,
         }
     }
 
@@ -227,8 +233,17 @@ impl<M: TrainModel> Training for Trainer<M> {
             self.working_copy = None;
             let scale = clip::coefficient(grad_norm, self.max_norm);
             let apply = driver::Apply { lr, scale, measure };
-            let (model, measured) = driver::apply(&mut *self.optimizer, model, gradients, apply);
+            let watched = self.watched.take();
+            let name = watched.as_ref().map(|(name, _)| name.as_str());
+            let optimizer = &mut *self.optimizer;
+            let (model, measured, looked) = driver::apply_looking(optimizer, model, gradients, apply, name);
             self.model = Some(model);
+            if let (Some((name, width)), Some(looked)) = (watched, looked) {
+                // Reduced at once: nothing of the parameter's size outlives the update.
+                let step = self.optimizer.slot(&name).map_or(0, |(_, updates)| updates);
+                let look = look::reduce(&looked, &self.optimizer.entries(&name), step, width);
+                self.look = Some((name, Box::new(look)));
+            }
             if measure {
                 self.measured = measured;
             }
@@ -325,16 +340,21 @@ impl<M: TrainModel> Training for Trainer<M> {
         entries.iter().map(|entry| entry.name.to_owned()).zip(stats::describe(&entries)).collect()
     }
 
-    fn open(&self, name: &str, width: usize) -> Option<StateDetail> {
+    fn open(&mut self, name: &str, width: usize) -> Option<StateDetail> {
         let (name, shape) = self.parameters().into_iter().find(|(known, _)| known == name)?;
         let entries = self.optimizer.entries(&name);
         let state =
             entries.iter().map(|entry| entry.name.to_owned()).zip(stats::describe(&entries)).collect();
+        self.watched = Some((name.clone(), width));
+        let look = self.look.as_ref().filter(|(of, _)| *of == name).map(|(_, look)| look.clone());
         Some(StateDetail {
             update: 0,
             tensor: self.tensor_state(&name, &shape, state),
             strips: stats::strips(&entries, width),
             reconstructed: stats::reconstructed(&entries, width),
+            histograms: look::histograms(&entries),
+            codes: look::codes(&entries),
+            look,
         })
     }
 }

@@ -170,8 +170,16 @@ fn commands_are_obeyed_answered_and_recorded_and_a_pause_changes_nothing() {
     };
     assert_eq!(detail.tensor.step, paused + 2);
     assert!(detail.strips.iter().all(|strip| strip.length == 64 && strip.values.len() == 16));
+    assert!(detail.look.is_none(), "no update was made since it was opened");
+    assert!(detail.histograms.iter().all(|histogram| histogram.total() == 64 && histogram.every == 1));
     assert!(matches!(ask(Command::Open { tensor: "nothing".into(), width: 1 }), Answer::Rejected { .. }));
-    assert!(matches!(ask(Command::Resume), Answer::Applied { at_update } if at_update == paused + 2));
+    assert!(matches!(ask(Command::Step), Answer::Applied { at_update } if at_update == paused + 3));
+    let Answer::Opened(detail) = ask(Command::Open { tensor: "model.norm.weight".into(), width: 16 }) else {
+        panic!("a parameter is opened")
+    };
+    let look = detail.look.expect("the update after it was opened was looked into");
+    assert_eq!((look.step, look.update.total(), look.gradient.total()), (paused + 3, 64, 64));
+    assert!(matches!(ask(Command::Resume), Answer::Applied { at_update } if at_update == paused + 3));
 
     let mut rest = Vec::new();
     reader.read_to_end(&mut rest).unwrap();
@@ -189,6 +197,7 @@ fn commands_are_obeyed_answered_and_recorded_and_a_pause_changes_nothing() {
         ("step_micro_batch", "applied"),
         ("checkpoint", "applied"),
         ("learning_rate", "rejected"),
+        ("step", "applied"),
         ("resume", "applied"),
     ];
     assert_eq!(commands, expected, "looking leaves no trace");

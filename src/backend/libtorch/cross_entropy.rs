@@ -49,9 +49,8 @@ impl Backward<LibTorch, 1> for CrossEntropySum {
         let scale_n1 = counted_n1.tensor * seed;
         for (start, count) in chunks(&logits_nv) {
             let part = |tensor: &tch::Tensor| tensor.narrow(0, start, count);
-            let mut shares = part(&logits_nv).to_kind(Kind::Float);
-            // On a type of its own the conversion would be the logits themselves.
-            shares = shares - part(&normalizer_n1.tensor);
+            // A tensor of its own: the conversion alone is the logits themselves where they are f32.
+            let mut shares = part(&logits_nv).to_kind(Kind::Float) - part(&normalizer_n1.tensor);
             let _ = shares.exp_();
             let scale = part(&scale_n1);
             let _ = shares.g_mul_(&scale);

@@ -15,6 +15,7 @@ use burn::tensor::Device;
 
 use super::memory::DeviceMemory;
 use crate::{
+    backend::allocator,
     config::DeviceName,
     protocol::{Probe, SCHEMA},
 };
@@ -38,6 +39,7 @@ pub(super) fn open(name: DeviceName) -> (DeviceName, Device) {
         DeviceName::Auto => DeviceName::LibtorchCpu,
         named => named,
     };
+    allocator::tensors_live_elsewhere();
     match name {
         DeviceName::LibtorchCuda(index) => (name, Device::libtorch_cuda(index)),
         _ => (DeviceName::LibtorchCpu, Device::libtorch()),

@@ -21,9 +21,11 @@ const DECADES: f64 = 1e-6;
 /// Widest cell, in columns.
 const WIDEST: usize = 4;
 
-/// Draws title, legend and map.
-pub fn draw(heat: &Heat, theme: &Theme, area: Rect, buffer: &mut Buffer) {
-    let title = "second moment as the factors give it: row x column / mean(row)";
+/// What Adafactor's reconstructed second moment is called.
+pub const RECONSTRUCTED: &str = "second moment as the factors give it: row x column / mean(row)";
+
+/// Draws title, legend and map. A cell without a number takes the lowest shade.
+pub fn draw(title: &str, heat: &Heat, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     write(area, 0, &Line::from(span(title, Role::Title, theme)), buffer);
     let halves = theme.colours == Colours::True && !theme.ascii;
     let lines = usize::from(area.height.saturating_sub(2));
@@ -78,8 +80,10 @@ fn fit(heat: &Heat, rows: usize, columns: usize) -> Map {
     let (mut sums, mut counts) = (vec![0.0; rows * columns], vec![0_u32; rows * columns]);
     for (at, value) in heat.values.iter().enumerate() {
         let place = at / heat.columns / down * columns + at % heat.columns / across;
-        sums[place] += value;
-        counts[place] += 1;
+        if !value.is_nan() {
+            sums[place] += value;
+            counts[place] += 1;
+        }
     }
     // Cells may be means already.
     let before = |length: usize, cells: usize| length.div_ceil(cells).max(1);
@@ -136,6 +140,10 @@ mod tests {
         assert_eq!(map.values, [3.5, 5.5, 7.5, 15.5, 17.5, 19.5]);
         assert_eq!(fit(&heat(2, 2), 9, 9).values, [0.0, 1.0, 2.0, 3.0]);
         assert!(fit(&heat(2, 2), 0, 9).values.is_empty());
+        let mut holes = heat(2, 2);
+        (holes.values[0], holes.values[2]) = (f64::NAN, f64::NAN);
+        let map = fit(&holes, 2, 1);
+        assert_eq!(map.values, [1.0, 3.0], "what is no number does not hide its neighbour");
         let torn = Heat { rows: 3, ..heat(2, 2) };
         assert!(fit(&torn, 9, 9).values.is_empty(), "what does not fit its own shape is not drawn");
     }
@@ -145,7 +153,7 @@ mod tests {
         let area = Rect::new(0, 0, 80, 10);
         let drawn = |theme: &Theme| {
             let mut buffer = Buffer::empty(area);
-            draw(&heat(16, 8), theme, area, &mut buffer);
+            draw(RECONSTRUCTED, &heat(16, 8), theme, area, &mut buffer);
             buffer
         };
         let many = drawn(&Theme { colours: Colours::True, ascii: false });

@@ -1,11 +1,16 @@
 //! One file a screen, or a panel that is large enough.
 
+pub mod beside;
 pub mod check;
+pub mod gradient;
 pub mod heat;
+pub mod history;
 pub mod journal;
 pub mod memory;
 pub mod runs;
+pub mod scatter;
 pub mod setup;
+pub mod spread;
 pub mod strips;
 pub mod tensors;
 pub mod train;

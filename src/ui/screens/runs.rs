@@ -3,10 +3,17 @@
 use ratatui::{buffer::Buffer, layout::Rect, text::Line};
 
 use crate::{
-    app::{SMOOTHING, State, focus::Panel, runs::RunRow, series::XAxis, tensors::first_visible},
+    app::{
+        SMOOTHING, State,
+        focus::Panel,
+        runs::{Order, RunRow},
+        series::XAxis,
+        tensors::first_visible,
+    },
     ui::{
         chart::{Chart, Line as Curve, Stroke},
         format,
+        screens::scatter,
         theme::{Role, Theme},
         widgets::{frame, span, title, write, write_right},
     },
@@ -81,9 +88,20 @@ pub fn list(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let focused = state.panel() == Panel::List;
     let mut heading = title("runs", focused, theme);
     heading.push_span(span(format!("{}, {} marked ", runs.rows.len(), runs.marked.len()), Role::Dim, theme));
+    if runs.order != Order::Newest || runs.reverse {
+        let arrow = if runs.reverse { "▲" } else { "▼" };
+        heading.push_span(span(format!("by {} {arrow} ", runs.order.as_str()), Role::Focused, theme));
+    }
+    if runs.filtering || !runs.filter.text().is_empty() {
+        heading.push_span(span(format!("/{}", runs.filter.text()), Role::Strong, theme));
+        let cursor = if runs.filtering { "█ " } else { " " };
+        heading.push_span(span(cursor, Role::Focused, theme));
+    }
     let inside = frame(heading, focused, area, buffer, theme);
     if runs.rows.is_empty() {
-        let text = if runs.loaded {
+        let text = if !runs.all.is_empty() {
+            "no run passes the filter: Esc clears it"
+        } else if runs.loaded {
             "no run yet: press 3 and Enter to start the demo"
         } else {
             "reading the list of runs"
@@ -102,14 +120,16 @@ pub fn list(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         }
     }
     let id_room = room.saturating_sub(used);
-    let mut head = format!("  {:<name_width$} ", "name");
-    for column in &columns {
-        head.push_str(&pad(column, column.name));
-    }
+    let headed = |name: &str, text: String| {
+        let sorted = runs.order.as_str() == name;
+        span(text, if sorted { Role::Focused } else { Role::Dim }, theme)
+    };
+    let mut head = vec![headed("name", format!("  {:<name_width$} ", "name"))];
+    head.extend(columns.iter().map(|column| headed(column.name, pad(column, column.name))));
     if id_room > 12 {
-        head.push_str("id");
+        head.push(headed("newest", "id".to_owned()));
     }
-    write(inside, 0, &Line::from(span(head, Role::Dim, theme)), buffer);
+    write(inside, 0, &Line::from(head), buffer);
     let height = usize::from(inside.height.saturating_sub(1));
     let first = first_visible(runs.selected, runs.rows.len(), height);
     for (line, (at, run)) in runs.rows.iter().enumerate().skip(first).take(height).enumerate() {
@@ -138,7 +158,7 @@ pub fn list(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-fn letter(at: usize) -> String {
+pub(super) fn letter(at: usize) -> String {
     char::from_u32('A' as u32 + at as u32).unwrap_or('?').to_string()
 }
 
@@ -158,6 +178,9 @@ fn state_role(state: &str) -> Role {
 /// The curves of the marked runs.
 pub fn curves(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let focused = state.panel() == Panel::Curves;
+    if state.runs.scatter {
+        return scatter::draw(state, focused, theme, area, buffer);
+    }
     let beta = SMOOTHING[state.smoothing.min(SMOOTHING.len() - 1)];
     let mut heading = title("loss", focused, theme);
     let shown = state.runs.shown();

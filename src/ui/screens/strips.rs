@@ -8,11 +8,11 @@ use ratatui::{
 };
 
 use crate::{
-    app::State,
+    app::{State, tensors::View},
     protocol::{StateDetail, Strip, TensorState, state::figures},
     ui::{
         format,
-        screens::heat,
+        screens::{beside, gradient, heat, history, spread},
         theme::{Role, Theme},
         widgets::{frame, heat_cell, heat_steps, span, title, write},
     },
@@ -34,6 +34,16 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     // Every update that was looked into wrote its statistics into the record.
     let looked = state.view().state.as_ref().map(|report| report.update);
     let mut row = facts(detail, looked, theme, inside, buffer);
+    sides(opened.view, theme, area, buffer);
+    let rest =
+        Rect { y: inside.y + row.min(inside.height), height: inside.height.saturating_sub(row), ..inside };
+    match opened.view {
+        View::Strips => {}
+        View::Spread => return spread::draw(detail, theme, rest, buffer),
+        View::Gradient => return gradient::draw(state, detail, theme, rest, buffer),
+        View::History => return history::draw(state, opened, theme, rest, buffer),
+        View::Beside => return beside::draw(state, opened, detail, theme, rest, buffer),
+    }
     if detail.strips.is_empty() {
         let text = "this optimizer keeps no state for this parameter";
         write(inside, row, &Line::from(span(text, Role::Dim, theme)), buffer);
@@ -43,18 +53,46 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     // The scales of 8-bit codes matter less than what the codes stand for.
     strips.sort_by_key(|strip| strip.name.starts_with("absmax"));
     let told = detail.tensor.figures.contains_key(figures::ROWS_NEVER_TOUCHED);
+    // While it trains, what was seen last is any number of updates away.
+    let before = opened.before.as_deref().filter(|_| state.run.paused);
     for strip in strips {
         if row >= inside.height {
             return;
         }
-        row = self::strip(strip, (opened.cursor, told), theme, inside, row, buffer) + 1;
+        let earlier = before.and_then(|before| same_strip(before, strip).map(|strip| (before.update, strip)));
+        row = self::strip(strip, (opened.cursor, told, earlier), theme, inside, row, buffer) + 1;
     }
     if let Some(heat) = &detail.reconstructed
         && inside.height > row + 3
     {
         let place = Rect { y: inside.y + row, height: inside.height - row, ..inside };
-        heat::draw(heat, theme, place, buffer);
+        heat::draw(heat::RECONSTRUCTED, heat, theme, place, buffer);
     }
+}
+
+/// The sides there are, on the lower edge of the frame.
+fn sides(shown: View, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let edge = Rect {
+        x: area.x + 2,
+        y: area.bottom().saturating_sub(1),
+        width: area.width.saturating_sub(4),
+        height: 1,
+    };
+    let mut spans = vec![span(" v ", Role::Key, theme)];
+    for view in View::ALL {
+        let role = if view == shown { Role::Focused } else { Role::Dim };
+        let text =
+            if view == shown { format!("[{}] ", view.as_str()) } else { format!("{} ", view.as_str()) };
+        spans.push(span(text, role, theme));
+    }
+    write(edge, 0, &Line::from(spans), buffer);
+}
+
+/// The strip of an earlier state that shows the same.
+fn same_strip<'a>(detail: &'a StateDetail, strip: &Strip) -> Option<&'a Strip> {
+    detail.strips.iter().find(|other| {
+        other.name == strip.name && other.axis == strip.axis && other.values.len() == strip.values.len()
+    })
 }
 
 fn facts(detail: &StateDetail, looked: Option<u64>, theme: &Theme, area: Rect, buffer: &mut Buffer) -> u16 {
@@ -196,14 +234,19 @@ fn value_at(strip: &Strip, at: usize) -> Option<String> {
 
 fn strip(
     strip: &Strip,
-    (cursor, told): (usize, bool),
+    (cursor, told, earlier): (usize, bool, Option<(u64, &Strip)>),
     theme: &Theme,
     area: Rect,
     row: u16,
     buffer: &mut Buffer,
 ) -> u16 {
     let width = usize::from(area.width);
-    write(area, row, &head(strip, told, width, theme), buffer);
+    let mut heading = head(strip, told, width, theme);
+    let after = earlier.map(|(update, earlier)| changed(update, earlier, strip));
+    if let Some(text) = after.filter(|text| heading.width() + text.chars().count() <= width) {
+        heading.push_span(span(text, Role::Warning, theme));
+    }
+    write(area, row, &heading, buffer);
     let shown = fit(&strip.values, width);
     let group = strip.values.len().div_ceil(shown.len().max(1)).max(1);
     let steps = heat_steps(&shown);
@@ -221,7 +264,9 @@ fn strip(
     let Some(value) = value_at(strip, at) else {
         return row + 3;
     };
-    let text = format!("▲ {value}");
+    let was = earlier.and_then(|(_, earlier)| earlier.values.get(at)).copied();
+    let was = was.map_or_else(String::new, |was| format!(", before {}", format::number(was)));
+    let text = format!("▲ {value}{was}");
     let start = (selected * cell).min(width.saturating_sub(text.chars().count()));
     let label = if start < selected * cell { text.replacen('▲', "↑", 1) } else { text };
     write(
@@ -235,6 +280,14 @@ fn strip(
         return row + 5;
     }
     row + 4
+}
+
+/// The largest step that a value took since that update, as a share of what it was.
+fn changed(update: u64, earlier: &Strip, now: &Strip) -> String {
+    let steps = earlier.values.iter().zip(&now.values);
+    let shares = steps.filter(|(was, _)| **was != 0.0).map(|(was, is)| ((is - was) / was).abs());
+    let largest = shares.filter(|share| share.is_finite()).fold(0.0, f64::max);
+    format!("  since update {}: by at most {}", format::count(update), format::share(largest))
 }
 
 /// The decade of a positive value: -30 of 1e-30, also where f32 has it a few roundings below.

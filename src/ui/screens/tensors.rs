@@ -6,7 +6,7 @@ use crate::{
     app::{
         State,
         focus::Panel,
-        tensors::{Column, Line as Row, Tensors, first_visible},
+        tensors::{Column, Group, Line as Row, Tensors, first_visible},
     },
     protocol::TensorStats,
     ui::{
@@ -18,10 +18,11 @@ use crate::{
 };
 
 /// Columns in the order in which room is given to them.
-const PRIORITY: [Column; 14] = [
+const PRIORITY: [Column; 15] = [
     Column::Name,
     Column::State,
     Column::Rms,
+    Column::Change,
     Column::Bytes,
     Column::Ratio,
     Column::Max,
@@ -42,6 +43,7 @@ const fn width(column: Column) -> usize {
         Column::Shape => 9,
         Column::Step => 6,
         Column::Bytes => 9,
+        Column::Change => 8,
         Column::Rms | Column::Min | Column::Max => 9,
         Column::Zeros => 7,
         Column::NonFinite => 7,
@@ -104,8 +106,15 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let selected = table.selected.min(lines.len().saturating_sub(1));
     let first = first_visible(selected, lines.len(), height);
     for (row, (at, line)) in lines.iter().enumerate().skip(first).take(height).enumerate() {
-        let same = row > 0 && at > 0 && lines[at - 1].parameter.name == line.parameter.name;
-        tensor(line, same, at == selected, (&columns, extra), theme, (inside, row as u16 + 1), buffer);
+        let above = at.checked_sub(1).filter(|_| row > 0).map(|above| &lines[above]);
+        let same =
+            above.is_some_and(|above| above.group.is_none() && above.parameter.name == line.parameter.name);
+        let place = (inside, row as u16 + 1);
+        if let Some(group) = line.group {
+            self::group(group, at == selected, theme, place, buffer);
+        } else {
+            tensor(line, same, at == selected, (&columns, extra), theme, place, buffer);
+        }
     }
     let bottom = inside.height.saturating_sub(1);
     if state.tensors.filtering || !table.filter.text().is_empty() {
@@ -232,6 +241,34 @@ fn tensor(
     }
 }
 
+/// The line over a layer's tensors.
+fn group(group: Group<'_>, selected: bool, theme: &Theme, (area, row): (Rect, u16), buffer: &mut Buffer) {
+    let sign = if group.folded { "▶" } else { "▼" };
+    let mut spans = vec![
+        span(format!("{sign} {}", format::cut(group.layer, 40)), Role::Title, theme),
+        span(
+            format!(
+                "  {} parameter{}, {} state elements, {}",
+                format::count(group.parameters as u64),
+                if group.parameters == 1 { "" } else { "s" },
+                format::count(group.elements),
+                format::bytes(group.bytes)
+            ),
+            Role::Dim,
+            theme,
+        ),
+    ];
+    if group.nonfinite > 0 {
+        let text = format!("  {} not finite", format::count(group.nonfinite));
+        spans.push(span(text, Role::Bad, theme));
+    }
+    write(area, row, &Line::from(spans), buffer);
+    if selected && row < area.height {
+        let place = Rect { y: area.y + row, height: 1, ..area };
+        buffer.set_style(place, theme.style(Role::Selected));
+    }
+}
+
 fn cell(column: Column, line: &Row<'_>, stats: Option<&TensorStats>) -> String {
     let number =
         |pick: fn(&TensorStats) -> f64| stats.map_or_else(|| "-".to_owned(), |s| format::number(pick(s)));
@@ -246,6 +283,7 @@ fn cell(column: Column, line: &Row<'_>, stats: Option<&TensorStats>) -> String {
         Column::Step => format::short(line.parameter.step as f64),
         Column::Bytes => state.map_or_else(|| "0 B".to_owned(), |(_, state)| format::bytes(state.bytes)),
         Column::Rms => number(|stats| stats.rms),
+        Column::Change => line.change().map_or_else(|| "-".to_owned(), change),
         Column::Min => number(|stats| stats.min),
         Column::Max => number(|stats| stats.max),
         Column::Zeros => whole(|stats| stats.zeros),
@@ -257,5 +295,16 @@ fn cell(column: Column, line: &Row<'_>, stats: Option<&TensorStats>) -> String {
         },
         Column::Untouched => line.untouched().map_or_else(|| "-".to_owned(), format::short),
         Column::Dtype => state.map_or("-", |(_, state)| &state.dtype).to_owned(),
+    }
+}
+
+/// A relative change in percent, with its sign.
+fn change(share: f64) -> String {
+    let percent = 100.0 * share;
+    match percent.abs() {
+        size if size < 0.005 => "0%".to_owned(),
+        size if size < 10.0 => format!("{percent:+.2}%"),
+        size if size < 1e4 => format!("{percent:+.0}%"),
+        _ => format::number(percent) + "%",
     }
 }

@@ -101,7 +101,7 @@ impl Training for Scripted {
         BTreeMap::new()
     }
 
-    fn open(&self, _: &str, _: usize) -> Option<StateDetail> {
+    fn open(&mut self, _: &str, _: usize) -> Option<StateDetail> {
         None
     }
 }

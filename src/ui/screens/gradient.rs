@@ -1,0 +1,77 @@
+//! One update of a matrix: the second moment as the factors give it, the squared gradient of the same update, and how far
+//! the one is from the other.
+
+use ratatui::{
+    buffer::Buffer,
+    layout::{Constraint, Layout, Rect},
+    text::Line,
+};
+
+use crate::{
+    app::State,
+    protocol::{Heat, StateDetail, UpdateLook},
+    ui::{
+        format,
+        screens::heat,
+        theme::{Role, Theme},
+        widgets::{paragraph, span, write},
+    },
+};
+
+/// Columns from which on maps stand side by side.
+const ABREAST: u16 = 110;
+
+/// Draws the maps, or says why there are none.
+pub fn draw(state: &State, detail: &StateDetail, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let Some(look) = &detail.look else {
+        let text = if state.is_live() && state.run.paused {
+            "nothing yet: the next update is looked into; press . to make one"
+        } else if state.is_live() {
+            "nothing yet: the next update is looked into"
+        } else {
+            "a checkpoint keeps no gradient: only a run that trains can be looked into"
+        };
+        paragraph(area, 0, text, Role::Dim, buffer, theme);
+        return;
+    };
+    write(area, 0, &head(look, theme), buffer);
+    let maps: Vec<(&str, &Heat)> = [
+        ("second moment, row x column / mean(row)", &look.second_moment),
+        ("squared gradient", &look.squared_gradient),
+        ("error, as a share of the squared gradient", &look.error),
+    ]
+    .into_iter()
+    .filter_map(|(title, heat)| Some((title, heat.as_ref()?)))
+    .collect();
+    if maps.is_empty() {
+        paragraph(area, 2, "a vector has no rows and columns to draw", Role::Dim, buffer, theme);
+        return;
+    }
+    let mut below = Rect { y: area.y + 2.min(area.height), height: area.height.saturating_sub(2), ..area };
+    if look.second_moment.is_none() {
+        let text =
+            "this optimizer factors no second moment of this parameter: there is nothing to hold against it";
+        let rows = paragraph(below, 0, text, Role::Dim, buffer, theme).min(below.height);
+        below = Rect { y: below.y + rows, height: below.height - rows, ..below };
+    }
+    let parts = vec![Constraint::Fill(1); maps.len()];
+    let abreast = below.width >= ABREAST;
+    let layout = if abreast { Layout::horizontal(parts).spacing(2) } else { Layout::vertical(parts) };
+    for ((title, heat), place) in maps.into_iter().zip(layout.split(below).iter()) {
+        heat::draw(title, heat, theme, *place, buffer);
+    }
+}
+
+fn head(look: &UpdateLook, theme: &Theme) -> Line<'static> {
+    let mut spans = vec![
+        span("update ", Role::Dim, theme),
+        span(format::count(look.step), Role::Strong, theme),
+        span(" of this parameter", Role::Dim, theme),
+    ];
+    if let Some(error) = look.factorization_error {
+        spans.push(span("  factorisation error ", Role::Dim, theme));
+        spans.push(span(format::figure(error), Role::Strong, theme));
+        spans.push(span(" of the squared gradient", Role::Dim, theme));
+    }
+    Line::from(spans)
+}

@@ -1,0 +1,61 @@
+//! What the record says of an opened parameter: the RMS of its state and how far updates moved it.
+
+use ratatui::{
+    buffer::Buffer,
+    layout::{Constraint, Layout, Rect},
+    text::Line,
+};
+
+use crate::{
+    app::{
+        State,
+        series::{Series, XAxis},
+        tensors::Opened,
+    },
+    ui::{
+        chart::{Chart, Line as Curve, Stroke},
+        theme::{Role, Theme},
+        widgets::{span, write},
+    },
+};
+
+/// Characters of the lines in ASCII.
+const PLAIN: [char; 6] = ['*', '+', 'o', 'x', '#', '%'];
+
+/// Draws both charts.
+pub fn draw(state: &State, opened: &Opened, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let history = &opened.history;
+    let [above, below] = Layout::vertical([Constraint::Fill(3), Constraint::Fill(2)]).areas(area);
+    // A recording that is played has not come to its end yet.
+    let done = state.view().done() as f64;
+    let points = |series: &Series| -> Vec<(f64, f64)> {
+        series.points(XAxis::Update).into_iter().filter(|point| point.0 <= done).collect()
+    };
+    let curve = |at: usize, series: &Series| Curve {
+        points: points(series),
+        style: theme.style(Role::Run(at)),
+        stroke: Stroke::Solid,
+        plain: PLAIN[at % PLAIN.len()],
+    };
+    let mut heading = vec![span("rms by update, log  ", Role::Title, theme)];
+    for (at, name) in history.rms.keys().enumerate() {
+        let sign = if theme.ascii { PLAIN[at % PLAIN.len()].to_string() } else { "●".to_owned() };
+        heading.push(span(format!("{sign} {name}  "), Role::Run(at), theme));
+    }
+    let empty = if history.loaded { "the record says nothing of it yet" } else { "reading the record" };
+    let lines = history.rms.values().enumerate().map(|(at, series)| curve(at, series)).collect();
+    panel(Line::from(heading), Chart { lines, log_y: true, empty, ..Chart::default() }, theme, above, buffer);
+    let heading = Line::from(span(
+        "update/param: rms of the update over that of the parameter, log",
+        Role::Title,
+        theme,
+    ));
+    let lines = vec![curve(0, &history.update_ratio)];
+    panel(heading, Chart { lines, log_y: true, empty, ..Chart::default() }, theme, below, buffer);
+}
+
+fn panel(heading: Line<'_>, chart: Chart, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    write(area, 0, &heading, buffer);
+    let inside = Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(1), ..area };
+    chart.draw(inside, buffer, theme);
+}

@@ -1,0 +1,77 @@
+//! Memory against loss, one sign a run, and the line of those that no other run beats in both.
+
+use std::collections::BTreeMap;
+
+use ratatui::{buffer::Buffer, layout::Rect, text::Line};
+
+use crate::{
+    app::{
+        State,
+        runs::{RunRow, pareto},
+    },
+    ui::{
+        chart::{Chart, Line as Curve, Stroke},
+        screens::runs::letter,
+        theme::{Role, Theme},
+        widgets::{frame, span, title, write_right},
+    },
+};
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// Draws every run of the list that has both figures.
+pub fn draw(state: &State, focused: bool, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let runs = &state.runs;
+    let source = source(&runs.rows);
+    let points: Vec<(&RunRow, (f64, f64))> = runs
+        .rows
+        .iter()
+        .filter_map(|row| {
+            let (bytes, _) = row.peak.as_ref().filter(|(_, of)| Some(of.as_str()) == source)?;
+            let loss = row.val_loss.filter(|loss| loss.is_finite())?;
+            Some((row, (*bytes as f64 / MIB, loss)))
+        })
+        .collect();
+    let mut heading = title("validation loss by peak memory, MiB", focused, theme);
+    heading.push_span(span(source.unwrap_or("nothing measured").to_owned() + " ", Role::Dim, theme));
+    let inside = frame(heading, focused, area, buffer, theme);
+    let left = runs.rows.len() - points.len();
+    let note = match left {
+        0 => " line: Pareto front ".to_owned(),
+        left => format!(" line: Pareto front; {left} without these figures left out "),
+    };
+    let corner =
+        Rect { y: area.bottom().saturating_sub(1), height: 1, width: area.width.saturating_sub(2), ..area };
+    write_right(corner, 0, &Line::from(span(note, Role::Dim, theme)), buffer);
+    let places: Vec<(f64, f64)> = points.iter().map(|(_, place)| *place).collect();
+    let front = pareto(&places).into_iter().map(|at| places[at]).collect();
+    let mut lines =
+        vec![Curve { points: front, style: theme.style(Role::Border), stroke: Stroke::Solid, plain: '.' }];
+    lines.extend(points.iter().map(|(row, place)| {
+        let mark = runs.marked.iter().position(|id| *id == row.id);
+        let sign = mark.and_then(|at| letter(at).chars().next()).unwrap_or('●');
+        let style = theme.style(mark.map_or(Role::Text, Role::Run));
+        Curve {
+            points: vec![*place],
+            style,
+            stroke: Stroke::Points(sign),
+            plain: if mark.is_some() { sign } else { 'o' },
+        }
+    }));
+    // Room at both sides, or the outermost stand on the edge.
+    let x = places.iter().map(|place| place.0);
+    let (low, high) = (x.clone().fold(f64::INFINITY, f64::min), x.fold(f64::NEG_INFINITY, f64::max));
+    let room = ((high - low) * 0.05).max(high.abs() * 0.01);
+    let x_bounds = (low <= high).then(|| ((low - room).max(0.0), high + room));
+    let empty = "no run of the list has both a measured peak and a validation loss";
+    Chart { lines, log_y: state.log_y, x_bounds, empty, ..Chart::default() }.draw(inside, buffer, theme);
+}
+
+/// What measured the memory of most runs: figures of different sources do not compare.
+fn source(rows: &[RunRow]) -> Option<&str> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, source) in rows.iter().filter_map(|row| row.peak.as_ref()) {
+        *counts.entry(source).or_default() += 1;
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(source, _)| source)
+}

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Checks tui-train on a machine with a CUDA GPU and PyTorch, without Rust and without network, and prints one JSON.
+#
+# Where it was built (libtorch of the same version as that machine's PyTorch):
+#     cargo build --release --features libtorch --bin tui-train-libtorch
+#     strip -o tui-train-libtorch target/release/tui-train-libtorch && xz -T0 tui-train-libtorch   # about 5 MB
+# There, with that file and the folder tests of this repository:
+#     tests/gpu/check.sh tui-train-libtorch.xz > check.json
+#
+# The libraries are those of the PyTorch that $PYTHON (python3) imports. CHECK_DEVICE names another device than
+# libtorch-cuda:0; on libtorch-cpu the check runs small, to try itself.
+set -euo pipefail
+
+packed=${1:?usage: tests/gpu/check.sh PROGRAM[.xz|.gz]}
+python=${PYTHON:-python3}
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+program="$work/tui-train-libtorch"
+case "$packed" in
+  *.xz) "$python" -c 'import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), open(sys.argv[2], "wb"))' "$packed" "$program" ;;
+  *.gz) gzip -dc "$packed" > "$program" ;;
+  *) cp "$packed" "$program" ;;
+esac
+chmod +x "$program"
+
+# PyTorch's wheels keep CUDA's libraries beside it, in folders of their own.
+LD_LIBRARY_PATH=$("$python" - <<'PY'
+import glob, os, torch
+lib = os.path.join(os.path.dirname(torch.__file__), "lib")
+print(":".join([lib, *sorted(glob.glob(os.path.join(os.path.dirname(os.path.dirname(torch.__file__)), "nvidia", "*", "lib")))]))
+PY
+)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH TUI_TRAIN_HOME="$work/state" TUI_TRAIN_LIBTORCH="$program"
+exec "$python" "$here/check.py" --program "$program" --device "${CHECK_DEVICE:-libtorch-cuda:0}"
