@@ -9,11 +9,13 @@ use crate::run::text;
 const WIDTH: f64 = 960.0;
 /// Space left of the plots, for the labels of the ticks.
 const LEFT: f64 = 92.0;
-const RIGHT: f64 = 24.0;
+const RIGHT: f64 = 36.0;
 /// Space above the first panel, for the title.
 const HEADING: f64 = 64.0;
-/// Title and legend of a panel, above its plot.
+/// Title and one row of the legend of a panel, above its plot.
 const ABOVE: f64 = 44.0;
+/// Every further row of the legend.
+const ROW: f64 = 16.0;
 /// Ticks and name of the horizontal axis, below it.
 const BELOW: f64 = 44.0;
 /// Columns that a line is summed up in when it has more points.
@@ -72,7 +74,7 @@ pub(super) struct Panel<'a> {
 
 /// The whole picture.
 pub(super) fn picture(title: &str, subtitle: &str, panels: &[Panel<'_>]) -> String {
-    let height = HEADING + panels.iter().map(|panel| ABOVE + panel.height + BELOW).sum::<f64>();
+    let height = HEADING + panels.iter().map(|panel| above(panel) + panel.height + BELOW).sum::<f64>();
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
          height=\"{height}\" role=\"img\" font-family=\"system-ui,'DejaVu Sans',Helvetica,Arial,sans-serif\" \
@@ -91,8 +93,8 @@ pub(super) fn picture(title: &str, subtitle: &str, panels: &[Panel<'_>]) -> Stri
     );
     let mut top = HEADING;
     for panel in panels {
-        draw(&mut svg, panel, top + ABOVE);
-        top += ABOVE + panel.height + BELOW;
+        draw(&mut svg, panel, top + above(panel));
+        top += above(panel) + panel.height + BELOW;
     }
     svg += "</svg>\n";
     svg
@@ -198,6 +200,39 @@ fn number(value: f64, step: f64) -> String {
     format!("{value:.digits$}")
 }
 
+/// The name of a line, with what it lacks.
+fn label(line: &Line<'_>) -> String {
+    match line.points.iter().filter(|point| !point.1.is_finite()).count() {
+        0 => line.name.clone(),
+        missing => format!("{} ({} not finite)", line.name, text::count(missing as u64)),
+    }
+}
+
+/// Row and left end of every entry of the legend.
+fn legend(panel: &Panel<'_>) -> Vec<(usize, f64)> {
+    let (mut row, mut left) = (0, LEFT);
+    let mut places = Vec::new();
+    for line in &panel.lines {
+        let width = 44.0 + 6.4 * label(line).chars().count() as f64;
+        if left > LEFT && left + width > WIDTH {
+            (row, left) = (row + 1, LEFT);
+        }
+        places.push((row, left));
+        left += width;
+    }
+    places
+}
+
+fn above(panel: &Panel<'_>) -> f64 {
+    ABOVE + ROW * legend(panel).last().map_or(0, |place| place.0) as f64
+}
+
+/// What a band means, where there is one.
+fn note(panel: &Panel<'_>) -> &'static str {
+    let is_band = panel.lines.iter().any(|line| line.points.len() > 2 * COLUMNS);
+    if is_band { "line: mean; band: smallest to largest, of the updates that share a column" } else { "" }
+}
+
 /// One panel whose plot begins at `top`.
 fn draw(svg: &mut String, panel: &Panel<'_>, top: f64) {
     let (right, bottom) = (WIDTH - RIGHT, top + panel.height);
@@ -205,9 +240,12 @@ fn draw(svg: &mut String, panel: &Panel<'_>, top: f64) {
     let logarithmic = scale.is_some_and(|scale| scale.logarithmic);
     let _ = writeln!(
         svg,
-        "<g>\n<text class=\"ink\" x=\"{LEFT}\" y=\"{y:.1}\" font-size=\"14\" font-weight=\"600\" fill=\"#1a1a1a\">{}</text>",
+        "<g>\n<text class=\"ink\" x=\"{LEFT}\" y=\"{y:.1}\" font-size=\"14\" font-weight=\"600\" fill=\"#1a1a1a\">{}</text>\
+         <text class=\"faint\" x=\"{end}\" y=\"{y:.1}\" text-anchor=\"end\" fill=\"#5a5a5a\">{}</text>",
         markup(panel.title),
-        y = top - 24.0
+        note(panel),
+        y = top + 20.0 - above(panel),
+        end = WIDTH - RIGHT
     );
     let points = || panel.lines.iter().flat_map(|line| line.points);
     let updates = (points().map(|point| point.0).min(), points().map(|point| point.0).max());
@@ -254,21 +292,19 @@ fn draw(svg: &mut String, panel: &Panel<'_>, top: f64) {
         y = bottom + 34.0,
         middle = (top + bottom) / 2.0,
     );
-    let mut legend = LEFT;
-    for (at, line) in panel.lines.iter().enumerate() {
+    for ((at, line), (row, left)) in panel.lines.iter().enumerate().zip(legend(panel)) {
         let (colour, index) = (COLOURS[at % COLOURS.len()].0, at % COLOURS.len());
-        let name = stroke(svg, line, index, colour, &across, &y_of);
+        stroke(svg, line, index, colour, &across, &y_of);
         let dashes = if line.stroke == Stroke::Dashed { " stroke-dasharray=\"6 4\"" } else { "" };
         let _ = writeln!(
             svg,
-            "<path class=\"s{index}\" d=\"M{legend:.1} {y:.1}h18\" stroke=\"{colour}\" stroke-width=\"2\"{dashes}/>\
+            "<path class=\"s{index}\" d=\"M{left:.1} {y:.1}h18\" stroke=\"{colour}\" stroke-width=\"2\"{dashes}/>\
              <text class=\"ink\" x=\"{x:.1}\" y=\"{base:.1}\" fill=\"#1a1a1a\">{}</text>",
-            markup(&name),
-            y = top - 10.0,
-            x = legend + 23.0,
-            base = top - 6.0
+            markup(&label(line)),
+            y = top + 34.0 - above(panel) + ROW * row as f64,
+            x = left + 23.0,
+            base = top + 38.0 - above(panel) + ROW * row as f64
         );
-        legend += 44.0 + 6.3 * name.chars().count() as f64;
     }
     *svg += "</g>\n";
 }
@@ -295,7 +331,7 @@ struct Column {
     count: u64,
 }
 
-/// Draws a line and returns its name, with what was summed up and what is missing.
+/// Draws a line.
 fn stroke(
     svg: &mut String,
     line: &Line<'_>,
@@ -303,9 +339,7 @@ fn stroke(
     colour: &str,
     across: &Across,
     y_of: &impl Fn(f64) -> f64,
-) -> String {
-    let mut name = line.name.clone();
-    let missing = line.points.iter().filter(|point| !point.1.is_finite()).count();
+) {
     let mut path = |pieces: &[Vec<(f64, f64)>], width: f64, opacity: f64| {
         let mut d = String::new();
         for piece in pieces {
@@ -329,7 +363,6 @@ fn stroke(
         path(&pieces(line.points.iter().map(|&(update, value)| (update as f64, value))), 1.6, 1.0);
     } else {
         let columns = columns(line.points, across);
-        let most = columns.iter().map(|column| column.count).max().unwrap_or(0);
         let spread =
             columns.iter().flat_map(|column| [(column.update, column.low), (column.update, column.high)]);
         path(&pieces(spread), 1.0, 0.35);
@@ -338,7 +371,6 @@ fn stroke(
             1.8,
             1.0,
         );
-        let _ = write!(name, ": range and mean of up to {} updates", text::count(most));
     }
     if line.stroke == Stroke::Dots && line.points.len() <= 120 {
         for &(update, value) in line.points.iter().filter(|point| point.1.is_finite()) {
@@ -350,10 +382,6 @@ fn stroke(
             );
         }
     }
-    if missing > 0 {
-        let _ = write!(name, " ({} not finite)", text::count(missing as u64));
-    }
-    name
 }
 
 /// The line in pieces between figures that are not finite.

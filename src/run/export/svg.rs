@@ -150,9 +150,6 @@ mod tests {
         let svg = of(&run);
         assert!(svg.len() < 200_000, "{}", svg.len());
         let texts = texts(&svg);
-        assert!(
-            texts.iter().any(|text| text.starts_with("training: range and mean of up to 48")),
-            "{texts:?}"
-        );
+        assert_eq!(texts.iter().filter(|text| text.starts_with("line: mean; band")).count(), 3, "{texts:?}");
     }
 }
