@@ -6,5 +6,6 @@ mod cli;
 mod golden;
 mod layering;
 mod screens;
+mod soak;
 mod support;
 mod training;

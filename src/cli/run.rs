@@ -113,9 +113,10 @@ pub(super) fn follow(run: &RunDir, from: u64, json: bool, presses: &AtomicUsize)
                 if let Some(command) = &ended.summary.resume_command {
                     output::message(&format!("go on with it: {command}"));
                 }
-                let stopped_by_us = told.is_some() && ended.reason == Reason::Stopped;
-                settle(run);
-                return Ok(if stopped_by_us { INTERRUPTED } else { ended.reason.exit_code() });
+                // By this process, or by a signal that somebody sent to the worker.
+                let interrupted = settle(run) == Some(INTERRUPTED) || told.is_some();
+                let stopped = ended.reason == Reason::Stopped;
+                return Ok(if interrupted && stopped { INTERRUPTED } else { ended.reason.exit_code() });
             }
         }
         if !live {
@@ -148,14 +149,18 @@ pub(super) fn follow(run: &RunDir, from: u64, json: bool, presses: &AtomicUsize)
     }
 }
 
-/// Waits until the worker of a run that has ended has left, too.
-fn settle(run: &RunDir) {
-    if reaper::wait(run, reaper::PATIENCE + GONE) == Some(Exit::Killed) {
-        output::message(&format!(
-            "the worker of run {} did not leave within {} s after the run had ended: it was killed",
-            run.id(),
-            reaper::PATIENCE.as_secs()
-        ));
+/// Waits until the worker of a run that has ended has left, too. Returns its exit code, if this process started it.
+fn settle(run: &RunDir) -> Option<i32> {
+    match reaper::wait(run, reaper::PATIENCE + GONE)? {
+        Exit::Gone { code } => code,
+        Exit::Killed => {
+            output::message(&format!(
+                "the worker of run {} did not leave within {} s after the run had ended: it was killed",
+                run.id(),
+                reaper::PATIENCE.as_secs()
+            ));
+            None
+        }
     }
 }
 

@@ -96,7 +96,9 @@ pub fn resume(run: &RunDir, set: &[String]) -> anyhow::Result<u64> {
     // How many updates other epochs make is known once the data is read.
     let known = entry.total_updates.filter(|_| now.train.epochs == before.train.epochs);
     let total = now.train.max_updates.or(known);
-    if let Some(total) = total.filter(|&total| total > 0 && entry.update >= total) {
+    // One that died in its last validation or checkpoint still has to end.
+    let over = entry.reason.is_some();
+    if let Some(total) = total.filter(|&total| over && total > 0 && entry.update >= total) {
         return Err(RunError::AllMade { run: run.id().to_owned(), total, more: 2 * total }.into());
     }
     let Chosen { program, device } = libtorch::choose(now.train.device)?;

@@ -29,7 +29,6 @@ pub mod death;
 pub mod dir;
 pub mod error;
 pub mod export;
-#[cfg(test)]
 pub(crate) mod fault;
 pub mod find;
 pub mod fork;

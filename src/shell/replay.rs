@@ -153,11 +153,9 @@ const fn time(event: &Event) -> Option<f64> {
         Event::Checkpoint(checkpoint) => Some(checkpoint.time),
         Event::Command(command) => Some(command.time),
         Event::Snapshot(snapshot) => Some(snapshot.time),
-        Event::Header(_)
-        | Event::Window(_)
-        | Event::State(_)
-        | Event::Resumed(_)
-        | Event::RunEnded(_) => None,
+        Event::Header(_) | Event::Window(_) | Event::State(_) | Event::Resumed(_) | Event::RunEnded(_) => {
+            None
+        }
     }
 }
 
