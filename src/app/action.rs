@@ -79,6 +79,10 @@ pub enum Action {
     /// In a question: stop the run, wait for its checkpoint, leave.
     StopAndLeave,
     Refresh,
+    /// Put the draft at the end of the queue.
+    Queue,
+    /// Take the selected run out of the queue; asks first.
+    Unqueue,
     /// Compare 1 x B with B x 1.
     CheckAccumulation,
 }
@@ -116,6 +120,8 @@ pub const ACTIONS: &[About] = &[
     },
     about(Action::Stop, "stop", "stop the run; it saves a checkpoint first"),
     about(Action::Start, "start", "start the draft as a new run"),
+    about(Action::Queue, "queue", "queue the draft: it starts by itself"),
+    about(Action::Unqueue, "unqueue", "take the selected run out of the queue"),
     about(Action::Edit, "edit", "edit the focused field"),
     about(Action::Reset, "reset", "the focused field back to its default"),
     about(Action::NextOptimizer, "optimizer", "next optimizer in the draft"),

@@ -76,6 +76,11 @@ pub enum Overlay {
     Quit,
     /// A run is live: start another beside it?
     StartBeside,
+    /// This run is to leave the queue: really?
+    Unqueue {
+        id: String,
+        name: String,
+    },
     /// A check of accumulation, running or ended.
     Check(Check),
 }
@@ -91,6 +96,7 @@ pub enum Context {
     Help,
     Quit,
     StartBeside,
+    Unqueue,
     Check,
     /// A line of text is being typed.
     Text,

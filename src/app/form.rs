@@ -6,7 +6,7 @@ use crate::{
     config::{
         Config, ConfigError, Layers, OptimizerName, Resolved,
         fields::{self, FIELDS, Field, Kind},
-        presets,
+        grid, presets,
     },
     ledger,
     protocol::Ledger,
@@ -290,6 +290,16 @@ impl Form {
         }
         let name = self.name.clone().unwrap_or_else(|| self.resolved.config.run_name());
         Ok((self.resolved.clone(), name))
+    }
+
+    /// The draft with every combination of a grid, or why one of them cannot start.
+    pub fn grid(&self, axes: &[String]) -> Result<Vec<(Resolved, String)>, String> {
+        self.start()?;
+        let texts = self.set.iter().map(|(key, value)| format!("{key}={value}"));
+        let layers = self.base.clone().with_assignments(texts).map_err(|error| error.to_string())?;
+        let members =
+            grid::resolve(&layers, axes, self.name.as_deref()).map_err(|error| error.to_string())?;
+        Ok(members.into_iter().map(|member| (member.resolved, member.name)).collect())
     }
 
     /// Key, value in the draft and value in the last run of everything that differs.

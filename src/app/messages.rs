@@ -74,6 +74,7 @@ impl State {
                     self.say(why, true);
                 }
             }
+            Request::Grid(axes) => return self.grid(&axes),
             Request::Name(name) => {
                 self.say(format!("the next run is called {name}"), false);
                 self.form.name = Some(name);

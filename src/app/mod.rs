@@ -11,6 +11,7 @@ pub mod input;
 pub mod link;
 mod messages;
 pub mod palette;
+mod queue;
 #[cfg(test)]
 pub(crate) mod recorded;
 mod replay;
@@ -78,6 +79,8 @@ pub enum Msg {
         speed: f64,
     },
     Events(Vec<Event>),
+    /// So many lines of the watched run's record cannot be read.
+    Unreadable(u64),
     /// A run was started; its directory. The shell watches it.
     Started {
         run: String,
@@ -111,6 +114,8 @@ pub enum Msg {
         number: u64,
         answer: Result<Box<AccumulationCheck>, String>,
     },
+    /// Runs were queued, by name, or none was and why.
+    Queued(Result<Vec<String>, String>),
     /// Something was done that is worth a line.
     Done(String),
     /// Something went wrong, in one sentence.
@@ -132,6 +137,14 @@ pub enum Effect {
     Start {
         resolved: Box<Resolved>,
         name: String,
+    },
+    /// Put these at the end of the queue: settings and names.
+    Queue {
+        drafts: Vec<(Resolved, String)>,
+    },
+    /// Take the run of that id out of the queue.
+    Unqueue {
+        run: String,
     },
     /// Watch the run of that id, prefix, name or path.
     Watch {
@@ -302,6 +315,7 @@ impl State {
             Overlay::Palette(_) => return Context::Palette,
             Overlay::Quit => return Context::Quit,
             Overlay::StartBeside => return Context::StartBeside,
+            Overlay::Unqueue { .. } => return Context::Unqueue,
             Overlay::Check(_) => return Context::Check,
             Overlay::None => {}
         }
@@ -341,6 +355,7 @@ impl State {
             Msg::Watching { run } => self.watch(run),
             Msg::Replaying { speed } => self.replay = Some(Replay { speed, paused: false }),
             Msg::Events(events) => return self.events(&events),
+            Msg::Unreadable(lines) => self.run.unreadable(lines),
             Msg::Started { .. } => {}
             Msg::Crash(lines) => self.run.crashed(lines),
             Msg::Alive(alive) => return self.alive(alive),
@@ -373,6 +388,7 @@ impl State {
             },
             Msg::State { .. } | Msg::Detail { .. } => {}
             Msg::Checked { number, answer } => self.checked(number, answer),
+            Msg::Queued(outcome) => return self.queued(outcome),
             Msg::Done(text) => self.say(text, false),
             Msg::Failed(text) => {
                 self.say(text, true);

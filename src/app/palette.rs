@@ -8,6 +8,7 @@ use super::{
 /// Commands that are no single action: name, argument, help.
 const MORE: &[(&str, &str, &str)] = &[
     ("set", "KEY=VALUE", "set a field of the draft"),
+    ("grid", "KEY=A,B KEY=C,D", "queue the draft with every combination"),
     ("name", "NAME", "name of the next run"),
     ("watch", "RUN", "watch another run: id, start of it, or name"),
     ("export", "FORMAT", "write the run as json, md, csv or commands"),
@@ -17,8 +18,13 @@ const MORE: &[(&str, &str, &str)] = &[
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
     Do(Action),
-    Set { key: String, value: String },
+    Set {
+        key: String,
+        value: String,
+    },
     Name(String),
+    /// One `key=a,b` each.
+    Grid(Vec<String>),
     Watch(String),
     Export(String),
 }
@@ -103,6 +109,8 @@ impl Palette {
                 }
                 None => needs("KEY=VALUE"),
             },
+            "grid" if argument.is_empty() => needs("KEY=A,B"),
+            "grid" => Ok(Request::Grid(axes(argument))),
             "name" if argument.is_empty() => needs("a name"),
             "name" => Ok(Request::Name(argument.to_owned())),
             "watch" if argument.is_empty() => needs("a run"),
@@ -119,8 +127,21 @@ impl Palette {
     }
 }
 
+/// The parts of a grid: a part that is no `key=` belongs to the one before, as after a comma and a space.
+fn axes(text: &str) -> Vec<String> {
+    let mut axes: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match axes.last_mut() {
+            Some(last) if !word.contains('=') => last.push_str(word),
+            _ => axes.push(word.to_owned()),
+        }
+    }
+    axes
+}
+
 fn example(name: &str) -> &'static str {
     match name {
+        "grid" => "optimizer.name=adamw,adafactor train.accumulate=1,4",
         "set" => "train.accumulate=4",
         "name" => "wide-model",
         "watch" => "latest",
@@ -160,6 +181,10 @@ mod tests {
     #[test]
     fn the_start_of_a_name_is_enough() {
         assert_eq!(typed("check").submit(), Ok(Request::Do(Action::Checkpoint)));
+        let axes = vec!["optimizer.name=adamw,sgd".to_owned(), "train.accumulate=1,4".to_owned()];
+        let grid = typed("grid optimizer.name=adamw, sgd train.accumulate=1,4").submit();
+        assert_eq!(grid, Ok(Request::Grid(axes)));
+        assert!(typed("grid").submit().unwrap_err().contains("KEY=A,B"));
         assert!(typed("zzz").submit().unwrap_err().contains("zzz"));
         let set = Request::Set { key: "train.seed".into(), value: "3".into() };
         assert_eq!(typed("set train.seed = 3").submit(), Ok(set));

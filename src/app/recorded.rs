@@ -425,6 +425,8 @@ pub(crate) fn run_rows() -> Vec<RunRow> {
         state: state.into(),
         update,
         total: Some(600),
+        optimizer: Some(optimizer.into()),
+        batch: Some((8, 1)),
         config: Some(config(&[&format!("optimizer.name={optimizer}")])),
         train_loss: Some(val - 0.05),
         val_loss: Some(val),

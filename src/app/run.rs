@@ -285,6 +285,16 @@ impl RunView {
         }
     }
 
+    /// Says how many lines of the record were left out, once.
+    pub fn unreadable(&mut self, lines: u64) {
+        const WHAT: &str = " of events.jsonl cannot be read and are left out";
+        self.journal.retain(|entry| !entry.text.ends_with(WHAT));
+        if lines > 0 {
+            let counted = if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
+            self.log(self.done(), self.time, Level::Warning, counted + WHAT);
+        }
+    }
+
     fn log(&mut self, update: u64, time: f64, level: Level, text: String) {
         if self.journal.len() == JOURNAL {
             self.journal.pop_front();

@@ -19,6 +19,10 @@ pub struct RunRow {
     pub state: String,
     pub update: u64,
     pub total: Option<u64>,
+    pub optimizer: Option<String>,
+    /// Micro-batch and accumulation.
+    pub batch: Option<(usize, usize)>,
+    /// Of the newest run alone: the next draft is held against it.
     pub config: Option<Config>,
     pub train_loss: Option<f64>,
     pub val_loss: Option<f64>,
@@ -64,6 +68,7 @@ pub struct Comparison {
 /// The list and what is marked in it.
 #[derive(Debug, Clone, Default)]
 pub struct Runs {
+    /// Newest first.
     pub rows: Vec<RunRow>,
     pub loaded: bool,
     pub selected: usize,
@@ -142,7 +147,7 @@ impl Runs {
 
     /// The last run that has a configuration, for the draft to be held against.
     pub fn newest_config(&self) -> Option<(String, Config)> {
-        let row = self.rows.iter().max_by(|a, b| a.id.cmp(&b.id))?;
+        let row = self.rows.first()?;
         row.config.clone().map(|config| (row.name.clone(), config))
     }
 }

@@ -14,7 +14,7 @@ use super::{
 use crate::protocol::Command;
 
 /// Lines of the help.
-pub(crate) const HELP_LINES: usize = 84;
+pub(crate) const HELP_LINES: usize = 91;
 
 impl State {
     /// Does one action.
@@ -84,6 +84,8 @@ impl State {
             Action::SortPrevious => self.tensors.sort_step(false),
             Action::SortReverse => self.tensors.reverse = !self.tensors.reverse,
             Action::Start => return self.start(false),
+            Action::Queue => return self.queue(),
+            Action::Unqueue => return self.unqueue(),
             Action::Edit => {
                 self.screen = Screen::Setup;
                 self.focus.set(Screen::Setup, Panel::Form);
@@ -201,7 +203,9 @@ impl State {
                 palette.selected = moved(palette.selected, palette.matches().len().saturating_sub(1));
                 return Vec::new();
             }
-            Overlay::Quit | Overlay::StartBeside | Overlay::Check(_) => return Vec::new(),
+            Overlay::Quit | Overlay::StartBeside | Overlay::Unqueue { .. } | Overlay::Check(_) => {
+                return Vec::new();
+            }
             Overlay::None => {}
         }
         match self.panel() {

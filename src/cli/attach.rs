@@ -138,6 +138,15 @@ pub fn setup() -> anyhow::Result<i32> {
     shell::run(Launch::new(Home::from_env()?, Start::Setup, layers()?))
 }
 
+/// Opens the Runs screen; the draft starts from these settings.
+///
+/// # Errors
+/// There is no terminal to draw on.
+pub fn list(home: Home, layers: Layers) -> anyhow::Result<i32> {
+    terminal()?;
+    shell::run(Launch::new(home, Start::Runs, layers))
+}
+
 /// What the next run's draft starts from.
 fn layers() -> anyhow::Result<Layers> {
     Ok(Layers::new().with_environment(super::settings::environment())?)

@@ -35,7 +35,8 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     if args.json { output::json(&comparison) } else { output::text(&page(&comparison)) }
 }
 
-fn page(comparison: &Comparison) -> String {
+/// The verdict, the figures behind it, and the settings that differ.
+pub(super) fn page(comparison: &Comparison) -> String {
     let verdict = &comparison.verdict;
     let mut figures = Table::new(&["run", ">memory", ">loss", ">at update", ">tokens/s"]);
     for run in &verdict.figures {

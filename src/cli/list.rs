@@ -6,7 +6,7 @@ use super::output;
 use crate::{
     protocol::SCHEMA,
     run::{
-        Home, RunEntry, list,
+        Home, Queue, RunEntry, list,
         table::Table,
         text::{bytes_or_dash, count, dash, loss_or_dash, plain, rate},
     },
@@ -36,6 +36,13 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
             home.runs().display()
         ));
         return Ok(0);
+    }
+    let line = Queue::of(&home);
+    let waiting = line.waiting()?.len();
+    if waiting > 0 && !line.has_runner()? {
+        output::message(&format!(
+            "{waiting} runs are queued and nothing starts them: `tui-train` or the next `tui-train run` does"
+        ));
     }
     output::text(&table(&runs))
 }

@@ -10,11 +10,13 @@ pub mod devices;
 pub mod doctor;
 pub mod export;
 pub mod fork;
+pub mod grid;
 pub mod inspect;
 pub mod list;
 pub mod output;
 pub mod plan;
 pub mod probe;
+pub mod queue;
 pub mod resume;
 pub mod run;
 pub mod settings;
@@ -95,6 +97,9 @@ enum Subcommands {
     /// The process of a run; started by the others
     #[command(hide = true)]
     Worker(worker::Args),
+    /// Starts queued runs one after another; started by the others
+    #[command(hide = true)]
+    Queue,
     /// What libtorch can train with here; asked by the others
     #[command(hide = true)]
     Probe,
@@ -131,6 +136,7 @@ pub fn main() -> i32 {
         Some(Subcommands::Config(args)) => config::run(args),
         Some(Subcommands::Bench(args)) => bench::run(args),
         Some(Subcommands::Worker(args)) => worker::run(args),
+        Some(Subcommands::Queue) => queue::run(),
         Some(Subcommands::Probe) => probe::run(),
     };
     outcome.unwrap_or_else(|error| {

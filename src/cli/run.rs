@@ -14,9 +14,9 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::{INTERRUPTED, attach, output, settings::Settings};
 use crate::{
-    config::{Layers, Task, layers, validate},
+    config::{Config, Layers, Task, layers, validate},
     data::{Dataset, total_updates},
-    protocol::{Command, Event, Reason, Resumed, Update, Validation},
+    protocol::{Command, Event, Reason, Resumed, RunEnded, Update, Validation},
     run::{
         Client, Home, RunDir, export, launch,
         list::Lister,
@@ -32,20 +32,30 @@ use crate::{
 #[derive(Debug, Default, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    settings: Settings,
+    pub(super) settings: Settings,
+    /// Queue one run for each value, such as optimizer.name=adamw,adafactor; several make their product
+    #[arg(long, value_name = "KEY=A,B")]
+    pub(super) grid: Vec<String>,
     /// Name of the run
     #[arg(long)]
-    name: Option<String>,
+    pub(super) name: Option<String>,
     /// Give the commands of this file, as `export --format commands` writes it, at their updates; the configuration in
     /// it is taken, too, and CONFIG.toml and --set go before it
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "grid")]
     commands: Option<PathBuf>,
     /// Print lines instead of opening the screens
     #[arg(long)]
-    headless: bool,
+    pub(super) headless: bool,
     /// Print every event as one JSON line; implies --headless
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
+}
+
+impl Args {
+    /// Whether lines are printed instead of the screens.
+    pub(super) fn prints(&self) -> bool {
+        self.headless || self.json || !std::io::stdout().is_terminal()
+    }
 }
 
 /// Time between two looks at the record.
@@ -60,6 +70,9 @@ const GONE: Duration = Duration::from_secs(2);
 /// # Errors
 /// The configuration, its data or the state folder cannot be used.
 pub fn run(args: Args) -> anyhow::Result<i32> {
+    if !args.grid.is_empty() {
+        return super::grid::run(&args);
+    }
     let (base, commands) = match &args.commands {
         None => (Layers::new(), Vec::new()),
         Some(path) => {
@@ -69,19 +82,22 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
         }
     };
     let resolved = args.settings.layers_over(base)?.resolve()?;
-    // Whatever is wrong with the data is told before there is a run to show it in.
-    let dataset = Dataset::open(&resolved.config)?;
-    validate::warmup(&resolved.config, total_updates(&resolved.config, &dataset))?;
-    drop(dataset);
+    check_data(&resolved.config)?;
     let home = Home::from_env()?;
     let name = args.name.clone().unwrap_or_else(|| resolved.config.run_name());
-    let headless = args.headless || args.json || !std::io::stdout().is_terminal();
-    let presses = headless.then(interrupts).transpose()?;
+    let presses = args.prints().then(interrupts).transpose()?;
+    super::queue::wake(&home);
     let run = launch::start_with(&home, &resolved, &name, &commands)?;
     match presses {
         None => attach::open(run),
         Some(presses) => follow(&run, 0, args.json, &presses),
     }
+}
+
+/// Whatever is wrong with the data is told before there is a run to show it in.
+pub(super) fn check_data(config: &Config) -> anyhow::Result<()> {
+    let dataset = Dataset::open(config)?;
+    Ok(validate::warmup(config, total_updates(config, &dataset))?)
 }
 
 /// Counts interrupts instead of dying of them.
@@ -98,16 +114,26 @@ pub(super) fn interrupts() -> std::io::Result<Arc<AtomicUsize>> {
 /// Prints the run until it ends, from that byte of its record. A closed standard output ends the printing, not the run.
 /// A run that has not made all of its updates is told how to go on with.
 pub(super) fn follow(run: &RunDir, from: u64, json: bool, presses: &AtomicUsize) -> anyhow::Result<i32> {
-    let mut tail = Tail::open_at(run, from);
     let total = Lister::default().entry(run).total_updates.filter(|_| from > 0).unwrap_or(0);
-    let mut printer = Printer { json, last_line: None, total };
+    let printer = Printer { json, brief: false, last_line: None, total };
+    Ok(follow_with(run, from, printer, presses)?.unwrap_or(0))
+}
+
+/// The same; nothing when nobody reads any more.
+pub(super) fn follow_with(
+    run: &RunDir,
+    from: u64,
+    mut printer: Printer,
+    presses: &AtomicUsize,
+) -> anyhow::Result<Option<i32>> {
+    let mut tail = Tail::open_at(run, from);
     // Presses when the run was told to stop.
     let mut told: Option<usize> = None;
     loop {
         let live = lock::is_live(run);
         for event in tail.poll()? {
             if !printer.print(run, &event)? {
-                return Ok(0);
+                return Ok(None);
             }
             if let Event::RunEnded(ended) = &event {
                 if let Some(command) = &ended.summary.resume_command {
@@ -116,7 +142,7 @@ pub(super) fn follow(run: &RunDir, from: u64, json: bool, presses: &AtomicUsize)
                 // By this process, or by a signal that somebody sent to the worker.
                 let interrupted = settle(run) == Some(INTERRUPTED) || told.is_some();
                 let stopped = ended.reason == Reason::Stopped;
-                return Ok(if interrupted && stopped { INTERRUPTED } else { ended.reason.exit_code() });
+                return Ok(Some(if interrupted && stopped { INTERRUPTED } else { ended.reason.exit_code() }));
             }
         }
         if !live {
@@ -143,7 +169,7 @@ pub(super) fn follow(run: &RunDir, from: u64, json: bool, presses: &AtomicUsize)
         }
         if told.is_some_and(|told| pressed > told) {
             output::message(&format!("the run ends by itself; go on with it: tui-train resume {}", run.id()));
-            return Ok(INTERRUPTED);
+            return Ok(Some(INTERRUPTED));
         }
         std::thread::sleep(POLL);
     }
@@ -164,13 +190,21 @@ fn settle(run: &RunDir) -> Option<i32> {
     }
 }
 
-struct Printer {
+/// Prints events as they come.
+pub(super) struct Printer {
     json: bool,
+    /// Only how the run begins and how it ends.
+    brief: bool,
     last_line: Option<Instant>,
     total: u64,
 }
 
 impl Printer {
+    /// One run of several: every event as JSON, or one line for its beginning and one for its end.
+    pub(super) const fn of_many(json: bool) -> Self {
+        Self { json, brief: true, last_line: None, total: 0 }
+    }
+
     /// False when nobody reads any more.
     fn print(&mut self, run: &RunDir, event: &Event) -> anyhow::Result<bool> {
         if self.json {
@@ -203,6 +237,7 @@ impl Printer {
                 }
                 output::line(&resumed_line(run, resumed, self.total))
             }
+            Event::Update(_) | Event::Validation(_) if self.brief => Ok(true),
             Event::Update(update) => self.update(update),
             Event::Validation(validation) => output::line(&validated(validation)),
             Event::Alert(alert) => {
@@ -212,6 +247,9 @@ impl Printer {
             Event::RunEnded(ended) => {
                 if let Some(message) = &ended.message {
                     output::message(&format!("error: {message}"));
+                }
+                if self.brief {
+                    return output::line(&in_one_line(run, ended));
                 }
                 if self.total > 0 && ended.summary.updates > 0 {
                     output::line(&format!("\n{}", export::markdown::summary(&ended.summary)))?;
@@ -248,6 +286,22 @@ fn resumed_line(run: &RunDir, resumed: &Resumed, total: u64) -> String {
         .learning_rate
         .map_or_else(String::new, |rate| format!(", at the learning rate {rate:e} given by hand"));
     format!("{}: resumed from update {} of {total}{by_hand}", run.id(), resumed.from_update)
+}
+
+/// The end of one run of several.
+fn in_one_line(run: &RunDir, ended: &RunEnded) -> String {
+    let summary = &ended.summary;
+    let loss = |what: &str, loss: Option<f64>| {
+        loss.map_or_else(String::new, |loss| format!(", {what} loss {}", text::loss(loss)))
+    };
+    format!(
+        "run {}: {} after {} updates{}{}",
+        run.id(),
+        ended.reason.as_str(),
+        text::count(summary.updates),
+        loss("train", summary.final_train_loss),
+        loss("validation", summary.final_val_loss)
+    )
 }
 
 /// The line of a validation. Of a classification it names accuracy and F1.

@@ -30,10 +30,11 @@ pub struct Args {
 /// The run cannot be found or read.
 pub fn run(args: Args) -> anyhow::Result<i32> {
     let run = RunDir::resolve(&Home::from_env()?, &args.run)?;
-    if Record::read(&run)?.header.is_none() {
+    let record = Record::read(&run)?;
+    if record.header.is_none() {
         return without_record(&run, args.json);
     }
-    let standing = Standing::read(&run)?;
+    let standing = Standing::of(&run, record)?;
     if args.json {
         return output::json(&standing.json()?);
     }

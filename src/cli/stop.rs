@@ -7,7 +7,7 @@ use anyhow::bail;
 use super::{FAILED, output};
 use crate::{
     protocol::{Answer, Command, Reason},
-    run::{Client, Home, RunDir, RunEntry, RunError, State, is_live, list::Lister, text::count},
+    run::{Client, Home, Queue, RunDir, RunEntry, RunError, State, is_live, list::Lister, text::count},
 };
 
 /// Which run.
@@ -29,7 +29,12 @@ const POLL: Duration = Duration::from_millis(20);
 /// # Errors
 /// The run cannot be found or does not answer.
 pub fn run(args: Args) -> anyhow::Result<i32> {
-    let run = RunDir::resolve(&Home::from_env()?, &args.run)?;
+    let home = Home::from_env()?;
+    let run = RunDir::resolve(&home, &args.run)?;
+    if Queue::of(&home).remove(&run)? {
+        output::line(&format!("run {}: taken out of the queue, it will not start", run.id()))?;
+        return Ok(0);
+    }
     stop(&run, Instant::now() + Duration::from_secs(args.timeout))
 }
 

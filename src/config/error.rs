@@ -13,6 +13,8 @@ pub enum ConfigError {
     Value { key: String, value: String, origin: String, expected: String },
     #[error("{text} is not key=value; write for example --set train.accumulate=4")]
     NotAnAssignment { text: String },
+    #[error("in the grid at {combination}: {problem}")]
+    InGrid { combination: String, problem: String },
     #[error("{path}: {problem}")]
     File { path: String, problem: String },
     #[error("{0}")]

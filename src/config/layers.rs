@@ -3,7 +3,7 @@
 //! Each layer is a flat map from a full key to a value with its origin, checked against the field table as
 //! it is added, so that a mistake is told with the place it was written.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, io::Read};
 
 use toml::Value;
 
@@ -12,6 +12,9 @@ use super::{
     fields::{self, FIELDS, Kind},
     presets, validate,
 };
+
+/// Longest configuration file that is read, in bytes.
+const LONGEST: u64 = 1 << 20;
 
 /// Where a value came from, in the words of an error message.
 type Origin = String;
@@ -171,10 +174,16 @@ impl Layers {
 /// # Errors
 /// It cannot be read.
 pub fn read(path: &std::path::Path) -> Result<String, ConfigError> {
-    std::fs::read_to_string(path).map_err(|error| ConfigError::File {
-        path: path.display().to_string(),
-        problem: format!("cannot be read: {error}"),
-    })
+    let wrong = |problem: String| ConfigError::File { path: path.display().to_string(), problem };
+    let mut text = String::new();
+    // It may come through a pipe that has no end.
+    let file = std::fs::File::open(path);
+    file.and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text))
+        .map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    if text.len() as u64 > LONGEST {
+        return Err(wrong(format!("is longer than {LONGEST} bytes: that is no configuration")));
+    }
+    Ok(text)
 }
 
 /// `max_updates` and `epochs` exclude each other; what was set by hand beats the preset.
@@ -322,6 +331,21 @@ impl Config {
     /// None in practice: every field has a TOML form.
     pub fn to_toml(&self) -> Result<String, ConfigError> {
         toml::to_string(self).map_err(|error| ConfigError::Conflict(error.to_string()))
+    }
+
+    /// Checks what was read from a file that this program did not have to write: every value must be one that the field
+    /// can be set to, so that sizes can be multiplied and counted.
+    ///
+    /// # Errors
+    /// The first value that is out of its range.
+    pub fn in_range(&self) -> Result<(), ConfigError> {
+        let table = toml::Table::try_from(self).map_err(|error| ConfigError::Conflict(error.to_string()))?;
+        let mut flat = Vec::new();
+        flatten("", &table, &mut flat);
+        flat.iter().try_for_each(|(key, value)| match fields::find(key) {
+            Some(_) => check(key, value, "as it is recorded"),
+            None => Ok(()),
+        })
     }
 
     /// Full key and printed value of every setting that this architecture has, in the order of the field table.

@@ -8,6 +8,7 @@ pub mod change;
 pub mod device;
 pub mod error;
 pub mod fields;
+pub mod grid;
 pub mod layers;
 pub mod presets;
 pub mod schedule;

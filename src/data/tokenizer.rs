@@ -28,6 +28,8 @@ const ENDS: [&str; 8] = [
     "<end_of_turn>",
 ];
 
+/// Longest `tokenizer.json` that is read, in bytes.
+const LONGEST_FILE: u64 = 512 << 20;
 /// Longer documents are encoded in pieces of about so many bytes: encoding takes a hundred bytes of memory for each.
 const PIECE: usize = 1 << 20;
 /// Bytes of text that are encoded at once, on all cores.
@@ -150,6 +152,11 @@ impl FileEncoder {
     fn open(path: &str) -> Result<Self, DataError> {
         if Path::new(path).is_dir() {
             return Err(DataError::TokenizerFolder { path: path.to_owned() });
+        }
+        let length = fs::metadata(path).map_or(0, |metadata| metadata.len());
+        if length > LONGEST_FILE {
+            let problem = format!("it has {length} bytes, and the largest tokenizers have a tenth of that");
+            return Err(DataError::NotATokenizer { path: path.to_owned(), problem });
         }
         let text = match fs::read(path) {
             Ok(text) => text,

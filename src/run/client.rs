@@ -2,14 +2,14 @@
 
 use std::{
     collections::VecDeque,
-    io::{BufRead, BufReader, Write},
+    io::{BufReader, Write},
     net::Shutdown,
     os::unix::net::UnixStream,
     sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel},
     time::{Duration, Instant},
 };
 
-use super::{RunDir, RunError, socket};
+use super::{RunDir, RunError, bounded, socket};
 use crate::protocol::{Answer, Command, Reply, Request};
 
 /// Replies that may wait to be taken before the reader waits too.
@@ -45,10 +45,10 @@ impl Client {
         std::thread::Builder::new()
             .name("replies".into())
             .spawn(move || {
-                for line in BufReader::new(reader).lines() {
-                    let Ok(line) = line else { break };
+                let (mut reader, mut line) = (BufReader::new(reader), Vec::new());
+                while bounded::line(&mut reader, bounded::LONGEST_LINE, &mut line).is_ok_and(|more| more) {
                     // An answer of a newer version that cannot be read answers nothing here.
-                    let Ok(reply) = serde_json::from_str(&line) else { continue };
+                    let Ok(reply) = serde_json::from_slice(&line) else { continue };
                     if sender.send(reply).is_err() {
                         break;
                     }
@@ -148,6 +148,8 @@ impl Drop for Client {
 
 #[cfg(test)]
 mod tests {
+    use std::io::BufRead;
+
     use super::*;
     use crate::run::sample;
 

@@ -249,10 +249,14 @@ impl RunDir {
 
     fn read_config(&self, path: PathBuf) -> Result<Config, RunError> {
         let text = own::read_text(&path).map_err(RunError::io("cannot read", &path))?;
-        toml::from_str(&text).map_err(|error: toml::de::Error| RunError::Damaged {
-            path,
-            problem: format!("is not a run's configuration: {}", error.message()),
-        })
+        let damaged = |problem: &str| RunError::Damaged {
+            path: path.clone(),
+            problem: format!("is not a run's configuration: {problem}"),
+        };
+        let config: Config =
+            toml::from_str(&text).map_err(|error: toml::de::Error| damaged(error.message()))?;
+        config.in_range().map_err(|error| damaged(&error.to_string()))?;
+        Ok(config)
     }
 
     /// What `meta.json` says; a run without one has the name of its folder.

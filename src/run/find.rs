@@ -25,6 +25,10 @@ impl RunDir {
             if atomic::is_temporary(&entry.file_name().to_string_lossy()) {
                 continue;
             }
+            // Whatever else somebody keeps here costs no further look.
+            if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                continue;
+            }
             let run = Self::unchecked(entry.path());
             if run.run_toml().is_file() || run.events().is_file() {
                 runs.push(run);

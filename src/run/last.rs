@@ -1,8 +1,8 @@
 //! The newest lines of a record without reading all of it.
 
-use std::{io, ops::ControlFlow, os::unix::fs::FileExt, path::Path};
+use std::{borrow::Cow, io, ops::ControlFlow, os::unix::fs::FileExt, path::Path};
 
-use super::own;
+use super::{bounded::LONGEST_LINE, own};
 
 /// Bytes read at once.
 const BLOCK: u64 = 64 * 1024;
@@ -16,30 +16,49 @@ pub fn lines_back(path: &Path, most: u64, mut take: impl FnMut(&[u8]) -> Control
     let file = own::look(path)?;
     let length = file.metadata()?.len();
     let (mut at, mut torn) = (length, true);
-    // The beginning of a line whose end has been read.
-    let mut carry = Vec::new();
+    // The rest of a line whose beginning has not been read, last piece first.
+    let mut rest: Vec<Vec<u8>> = Vec::new();
     while at > 0 && length - at < most {
         let size = BLOCK.min(at);
         at -= size;
         let mut block = vec![0; usize::try_from(size).unwrap_or_default()];
         file.read_exact_at(&mut block, at)?;
-        block.append(&mut carry);
         let mut end = block.len();
         while let Some(newline) = block[..end].iter().rposition(|&byte| byte == b'\n') {
-            let line = &block[newline + 1..end];
-            if !torn && !line.is_empty() && take(line).is_break() {
+            let line = joined(&block[newline + 1..end], &mut rest);
+            if !torn && !line.is_empty() && take(&line).is_break() {
                 return Ok(());
             }
             torn = false;
             end = newline;
         }
         block.truncate(end);
-        carry = block;
+        if !torn {
+            rest.push(block);
+        }
+        if rest.len() as u64 * BLOCK > LONGEST_LINE as u64 {
+            // Nothing that anybody wrote on purpose: passed over like a torn line.
+            rest.clear();
+            torn = true;
+        }
     }
-    if at == 0 && !torn && !carry.is_empty() {
-        let _ = take(&carry);
+    if at == 0 && !torn {
+        let line = joined(&[], &mut rest);
+        if !line.is_empty() {
+            let _ = take(&line);
+        }
     }
     Ok(())
+}
+
+/// A line from its beginning and the pieces that follow, which are used up.
+fn joined<'a>(first: &'a [u8], rest: &mut Vec<Vec<u8>>) -> Cow<'a, [u8]> {
+    if rest.is_empty() {
+        return first.into();
+    }
+    let mut line = first.to_vec();
+    rest.drain(..).rev().for_each(|piece| line.extend(piece));
+    line.into()
 }
 
 /// The first line of a file if it is complete.
@@ -60,6 +79,9 @@ pub fn first_line(path: &Path) -> io::Result<Option<Vec<u8>>> {
             return Ok(Some(line));
         }
         line.extend_from_slice(&block[..read]);
+        if line.len() > LONGEST_LINE {
+            return Ok(None);
+        }
     }
 }
 
@@ -120,6 +142,16 @@ mod tests {
         assert!(!some.is_empty() && some.len() < 10_000, "{}", some.len());
         let long = "y".repeat(300_000);
         assert_eq!(back(&format!("a\n{long}\nb\n"), u64::MAX), ["b", &long, "a"]);
+    }
+
+    #[test]
+    fn a_line_that_nobody_can_have_meant_is_passed_over() {
+        let long = "z".repeat(LONGEST_LINE + 3 * BLOCK as usize);
+        assert_eq!(back(&format!("a\n{long}\nb\n"), u64::MAX), ["b", "a"]);
+        assert_eq!(back(&format!("a\n{long}"), u64::MAX), ["a"]);
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("f"), long).unwrap();
+        assert_eq!(first_line(&folder.path().join("f")).unwrap(), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
@@ -12,9 +12,11 @@ use globset::GlobBuilder;
 
 use super::{
     Home, RunDir, RunError, death, last,
-    libtorch::{self, Chosen},
+    libtorch::{self, Chosen, LibtorchError},
     list::Lister,
-    lock, own, reaper,
+    lock, own,
+    queue::Queue,
+    reaper,
     script::{self, Given},
     weights,
 };
@@ -50,35 +52,88 @@ pub fn start_with(
     name: &str,
     commands: &[Given],
 ) -> anyhow::Result<RunDir> {
+    let (resolved, program) = prepare(resolved, libtorch::choose)?;
+    let run = RunDir::create(home, name, &resolved)?;
+    if !commands.is_empty() {
+        script::write(&run, commands)?;
+    }
+    begin(&run, &program)?;
+    Ok(run)
+}
+
+/// A run in a folder that `create` makes, whatever its weights come from.
+pub(super) fn start_in(
+    resolved: Resolved,
+    create: impl FnOnce(&Resolved) -> Result<RunDir, RunError>,
+) -> anyhow::Result<RunDir> {
+    let (resolved, program) = settle(resolved, libtorch::choose)?;
+    let run = create(&resolved)?;
+    begin(&run, &program)?;
+    Ok(run)
+}
+
+/// Puts runs at the end of the line, in this order, and sees to it that something starts them. Their folders exist when
+/// this returns.
+///
+/// # Errors
+/// One of them could not start as things are now (then none is queued), or the folder cannot be written.
+pub fn queue(home: &Home, drafts: &[(Resolved, String)]) -> anyhow::Result<Vec<RunDir>> {
+    // Asking the program that links libtorch takes seconds: once a device is enough.
+    let mut known: Vec<(DeviceName, Chosen)> = Vec::new();
+    let mut choose = |device| {
+        if let Some((_, chosen)) = known.iter().find(|(asked, _)| *asked == device) {
+            return Ok(chosen.clone());
+        }
+        let chosen = libtorch::choose(device)?;
+        known.push((device, chosen.clone()));
+        Ok(chosen)
+    };
+    let prepared =
+        drafts.iter().map(|(resolved, _)| prepare(resolved, &mut choose)).collect::<Result<Vec<_>, _>>()?;
+    let mut runs = Vec::with_capacity(drafts.len());
+    for ((resolved, _), (_, name)) in prepared.iter().zip(drafts) {
+        runs.push(RunDir::create(home, name, resolved)?);
+    }
+    let queue = Queue::of(home);
+    queue.add(&runs)?;
+    queue.wake()?;
+    Ok(runs)
+}
+
+/// Starts the worker of a run that was queued; returns once it holds the run's lock, or has ended.
+///
+/// # Errors
+/// Its device is not here any more, the process cannot be started, or it ends before it holds the lock.
+pub fn begin_queued(run: &RunDir) -> anyhow::Result<()> {
+    begin(run, &libtorch::choose(run.config()?.train.device)?.program)
+}
+
+/// Everything that can be found out before there is a run: the settings that its folder keeps, and the program that
+/// becomes its worker.
+fn prepare(
+    resolved: &Resolved,
+    choose: impl FnOnce(DeviceName) -> Result<Chosen, LibtorchError>,
+) -> anyhow::Result<(Resolved, PathBuf)> {
     validate::trainable(&resolved.config)?;
     let mut resolved = resolved.clone();
     // Whatever is wrong with the weights is told before there is a run to show it in.
     if let Some(plan) = weights::plan(&resolved.config.model)? {
         resolved.notes.extend(plan.notes());
     }
-    start_in(resolved, |resolved| {
-        let run = RunDir::create(home, name, resolved)?;
-        if !commands.is_empty() {
-            script::write(&run, commands)?;
-        }
-        Ok(run)
-    })
+    settle(resolved, choose)
 }
 
-/// The same in a folder that `create` makes, whatever the weights come from.
-pub(super) fn start_in(
+/// The same but for the weights, which may come from a checkpoint.
+fn settle(
     resolved: Resolved,
-    create: impl FnOnce(&Resolved) -> Result<RunDir, RunError>,
-) -> anyhow::Result<RunDir> {
+    choose: impl FnOnce(DeviceName) -> Result<Chosen, LibtorchError>,
+) -> anyhow::Result<(Resolved, PathBuf)> {
     let mut resolved = with_whole_paths(resolved)?;
-    let Chosen { program, device } = libtorch::choose(resolved.config.train.device)?;
+    let Chosen { program, device } = choose(resolved.config.train.device)?;
     resolved.config.train.device = device;
     let more = notes(&resolved);
     resolved.notes.extend(more);
-    let run = create(&resolved)?;
-    let child = spawn(&run, &program, &[])?;
-    until_live(&run, child)?;
-    Ok(run)
+    Ok((resolved, program))
 }
 
 /// Starts a worker that goes on with a run where it stood, with these settings changed. Returns once it has said in the
@@ -122,7 +177,8 @@ pub fn resume(run: &RunDir, set: &[String]) -> anyhow::Result<u64> {
     Ok(from)
 }
 
-fn until_live(run: &RunDir, mut child: Child) -> anyhow::Result<()> {
+fn begin(run: &RunDir, program: &Path) -> anyhow::Result<()> {
+    let mut child = spawn(run, program, &[])?;
     let until = Instant::now() + START;
     while !lock::is_live(run) {
         if let Some(status) = child.try_wait().context("cannot look after the worker")? {

@@ -1,25 +1,30 @@
 //! All runs at a glance, read from the ends of their records.
 
-use std::{collections::HashMap, fs, ops::ControlFlow, path::PathBuf, time::SystemTime};
+use std::{fs, ops::ControlFlow, path::PathBuf};
 
-use serde::Serialize;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use super::{
-    Home, RunDir, RunError, last,
+    Home, RunDir, RunError, bounded, last,
+    list_cache::{self, Known, Stamp},
     newest::Newest,
     standing::{self, State},
     tail,
 };
 use crate::{
     config::Config,
+    ledger,
     protocol::{Event, Header, Reason, RunEnded, Summary, number, summary::Measured},
 };
 
 /// Most bytes read from the end of a record of a run that has not ended.
 const LOOK_BACK: u64 = 4 << 20;
+/// So many runs that were not known are worth being kept for the next list.
+const WORTH_KEEPING: usize = 32;
 
 /// One run in a list.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEntry {
     /// The run's id.
     pub run: String,
@@ -51,9 +56,11 @@ pub struct RunEntry {
     pub best_val_loss: Option<f64>,
     #[serde(with = "number::optional")]
     pub tokens_per_second: Option<f64>,
+    /// Bytes of the optimizer's state, by the ledger.
+    pub state_bytes: Option<u64>,
     /// Peak of the memory that `peak_source` names, in bytes.
     pub peak_bytes: Option<u64>,
-    pub peak_source: Option<&'static str>,
+    pub peak_source: Option<String>,
     /// What stands in the way of showing more.
     pub problem: Option<String>,
     pub path: PathBuf,
@@ -71,7 +78,9 @@ pub fn list(home: &Home) -> Result<Vec<RunEntry>, RunError> {
 #[derive(Debug, Default)]
 pub struct Lister {
     /// Runs that have ended, by id, with the length and time of the record they were read from.
-    ended: HashMap<String, (u64, Option<SystemTime>, RunEntry)>,
+    ended: Known,
+    /// What earlier lists have kept has been read.
+    loaded: bool,
 }
 
 impl Lister {
@@ -81,24 +90,54 @@ impl Lister {
     /// The folder of runs cannot be read.
     pub fn list(&mut self, home: &Home) -> Result<Vec<RunEntry>, RunError> {
         let runs = RunDir::all(home)?;
-        Ok(runs.iter().map(|run| self.entry(run)).collect())
+        if !std::mem::replace(&mut self.loaded, true) && runs.len() > WORTH_KEEPING {
+            self.ended = list_cache::load(home);
+        }
+        let looked: Vec<_> = runs.par_iter().map(|run| self.look(run)).collect();
+        let mut fresh = 0;
+        let mut entries = Vec::with_capacity(looked.len());
+        for (entry, stamp) in looked {
+            if let Some(stamp) = stamp {
+                fresh += 1;
+                self.ended.insert(entry.run.clone(), (stamp, entry.clone()));
+            }
+            entries.push(entry);
+        }
+        if fresh > WORTH_KEEPING {
+            if self.ended.len() > runs.len() {
+                let listed: std::collections::HashSet<&str> = runs.iter().map(RunDir::id).collect();
+                self.ended.retain(|id, _| listed.contains(id.as_str()));
+            }
+            list_cache::save(home, &self.ended);
+        }
+        Ok(entries)
     }
 
     /// One run.
     pub fn entry(&mut self, run: &RunDir) -> RunEntry {
-        let stamp = fs::metadata(run.events()).map(|meta| (meta.len(), meta.modified().ok()));
-        let Ok((length, time)) = stamp else { return read(run) };
-        if let Some((known, at, entry)) = self.ended.get(run.id())
-            && (*known, *at) == (length, time)
+        self.look(run).0
+    }
+
+    /// One run, and the stamp of its record when it has ended and was not known.
+    fn look(&self, run: &RunDir) -> (RunEntry, Option<Stamp>) {
+        let metadata = fs::metadata(run.events()).ok();
+        let stamp = metadata.as_ref().and_then(Stamp::of);
+        if let Some((known, entry)) = self.ended.get(run.id())
+            && Some(*known) == stamp
             && entry.path == run.path()
         {
-            return entry.clone();
+            return (entry.clone(), None);
         }
-        let entry = read(run);
-        if entry.reason.is_some() {
-            self.ended.insert(run.id().to_owned(), (length, time, entry.clone()));
-        }
-        entry
+        let entry = match metadata {
+            // Opening a pipe would wait for somebody who writes into it.
+            Some(metadata) if !metadata.is_file() => {
+                let problem = Some(format!("{}: it is no file", run.events().display()));
+                RunEntry { problem, ..blank(run, None) }
+            }
+            _ => read(run),
+        };
+        let stamp = stamp.filter(|_| entry.reason.is_some());
+        (entry, stamp)
     }
 }
 
@@ -128,7 +167,7 @@ fn ended(run: &RunDir) -> Result<Option<Box<RunEnded>>, RunError> {
         return Ok(None);
     }
     let mut found = None;
-    last::lines_back(&path, u64::MAX, |line| {
+    last::lines_back(&path, bounded::LONGEST_LINE as u64, |line| {
         if tail::kind(line).is_none_or(|kind| kind == "run_ended")
             && let tail::Line::Event(Event::RunEnded(ended)) = tail::parse(line)
         {
@@ -156,8 +195,9 @@ fn from_summary(run: &RunDir, ended: &RunEnded) -> RunEntry {
         final_val_loss: summary.final_val_loss,
         best_val_loss: summary.best_val_loss,
         tokens_per_second: summary.tokens_per_second,
+        state_bytes: Some(summary.ledger.state_bytes),
         peak_bytes: measured.map(|(bytes, _)| bytes),
-        peak_source: measured.map(|(_, source)| source),
+        peak_source: measured.map(|(_, source)| source.to_owned()),
         problem: ended.message.clone(),
         ..blank(run, Some(&summary.config))
     }
@@ -175,6 +215,8 @@ fn unfinished(run: &RunDir) -> RunEntry {
     entry.problem = config.as_ref().err().map(ToString::to_string);
     if let Ok(config) = &config {
         entry.total_updates = config.train.max_updates;
+        let ledger = header.as_ref().map_or_else(|| ledger::ledger(config), |header| header.ledger.clone());
+        entry.state_bytes = Some(ledger.state_bytes);
     }
     if let Some(header) = &header {
         entry.device = Some(header.device.clone());
@@ -199,7 +241,7 @@ fn unfinished(run: &RunDir) -> RunEntry {
     entry.tokens_per_second = newest.speed;
     let measured = newest.peak.as_ref().and_then(peak);
     entry.peak_bytes = measured.map(|(bytes, _)| bytes);
-    entry.peak_source = measured.map(|(_, source)| source);
+    entry.peak_source = measured.map(|(_, source)| source.to_owned());
     entry
 }
 
@@ -234,6 +276,7 @@ fn blank(run: &RunDir, config: Option<&Config>) -> RunEntry {
         final_val_loss: None,
         best_val_loss: None,
         tokens_per_second: None,
+        state_bytes: None,
         peak_bytes: None,
         peak_source: None,
         problem,
@@ -342,6 +385,67 @@ mod tests {
         let listed = list(&home(&run)).unwrap().remove(0);
         assert_eq!((listed.state, listed.optimizer), (State::Queued, None));
         assert!(listed.problem.unwrap().contains("run.toml"));
+    }
+
+    #[test]
+    fn many_ended_runs_are_kept_and_read_again_only_when_they_change() {
+        let (_folder, run) = sample::run("first");
+        let home = home(&run);
+        let resolved = crate::config::Layers::new().resolve().unwrap();
+        let made: Vec<_> =
+            (0..=WORTH_KEEPING).map(|_| RunDir::create(&home, "many", &resolved).unwrap()).collect();
+        for run in &made {
+            let mut writer = EventWriter::create(run, &sample::header(run)).unwrap();
+            writer.append(&sample::update(1, 2.0)).unwrap();
+            writer.append(&end(run, Reason::Finished)).unwrap();
+        }
+        let first = list(&home).unwrap();
+        assert!(home.path().join("list.json").exists());
+        assert_eq!(list_cache::load(&home).len(), made.len(), "the run that has not ended is not kept");
+        // What is kept is believed while the record stays as it was: without its end it would tell something else.
+        std::fs::write(made[3].meta_json(), r#"{"schema":1,"name":"renamed","created":""}"#).unwrap();
+        assert_eq!(list(&home).unwrap(), first);
+        EventWriter::reopen(&made[3]).unwrap().append(&Event::resumed(1)).unwrap();
+        let entry = list(&home).unwrap().into_iter().find(|entry| entry.run == made[3].id()).unwrap();
+        assert_eq!((entry.state, &*entry.name), (State::Crashed, "renamed"));
+        std::fs::write(home.path().join("list.json"), b"{").unwrap();
+        assert_eq!(list(&home).unwrap().len(), first.len(), "a damaged file is no more than a missing one");
+    }
+
+    #[test]
+    fn what_else_lies_among_the_runs_is_passed_over_and_what_vanishes_is_no_error() {
+        let (_folder, run) = sample::run("real");
+        let home = home(&run);
+        let runs = home.runs();
+        (0..10_000).for_each(|n| std::fs::write(runs.join(format!("notes-{n}.txt")), "").unwrap());
+        std::fs::write(runs.join("20260101T000000Z-a-file"), "").unwrap();
+        std::fs::create_dir_all(runs.join("20260101T000000Z-odd").join("events.jsonl")).unwrap();
+        std::os::unix::fs::symlink("nowhere", runs.join("20260101T000000Z-link")).unwrap();
+        let listed = list(&home).unwrap();
+        assert_eq!(listed.iter().map(|entry| &*entry.run).collect::<Vec<_>>(), [run.id()]);
+        // Between two looks somebody removes the folder.
+        std::fs::remove_dir_all(run.path()).unwrap();
+        let gone = Lister::default().entry(&run);
+        assert!(gone.problem.unwrap().contains("cannot read"));
+        assert!(list(&home).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_folder_that_comes_from_another_machine_is_not_live_there() {
+        let (_folder, run) = sample::run("copied");
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        writer.append(&sample::update(5, 2.0)).unwrap();
+        writer.append(&command("pause", 5)).unwrap();
+        // Its worker was alive over there when it was copied.
+        std::fs::write(run.lock(), "1\n").unwrap();
+        std::fs::write(run.control_sock(), "/run/user/1/tui-train-1-0/s\n").unwrap();
+        let listed = list(&home(&run)).unwrap().remove(0);
+        assert_eq!((listed.state, listed.update), (State::Crashed, 5));
+        assert!(crate::run::Client::connect(&run).is_err());
+        let moved = run.path().with_file_name("20200101T000000Z-elsewhere");
+        std::fs::rename(run.path(), &moved).unwrap();
+        let listed = list(&home(&run)).unwrap().remove(0);
+        assert_eq!((&*listed.run, listed.path == moved), ("20200101T000000Z-elsewhere", true));
     }
 
     #[test]

@@ -5,12 +5,13 @@
 //! home             where runs live
 //! dir              one run's folder: create, find by what a person types
 //! launch, fork     a new run and its worker process; one that starts from another's checkpoint
+//! queue            runs that wait for one another
 //! lock             held while the worker lives
 //! reaper, death    how a worker ended, and why, as far as it can be known
 //! own              files of a folder that a stranger may have made
 //! socket, client   commands to a live run
 //! writer, tail     events.jsonl, both ends
-//! atomic           files and folders that are whole or absent
+//! atomic, bounded  files and folders that are whole or absent; reading no more than can be meant
 //! record, summary  what the events add up to
 //! standing, list   queued, live, ended or crashed; all runs at a glance
 //! checkpoint       checkpoints on disk; checkpoint_view, tensors, strips: the optimizer's state in them
@@ -21,6 +22,7 @@
 //! ```
 
 pub mod atomic;
+pub mod bounded;
 pub mod checkpoint;
 pub mod checkpoint_view;
 pub mod client;
@@ -37,9 +39,11 @@ pub mod last;
 pub mod launch;
 pub mod libtorch;
 pub mod list;
+mod list_cache;
 pub mod lock;
 mod newest;
 pub mod own;
+pub mod queue;
 pub mod reaper;
 pub mod record;
 #[cfg(test)]
@@ -63,6 +67,7 @@ pub use error::RunError;
 pub use home::Home;
 pub use list::{RunEntry, list};
 pub use lock::{RunLock, is_live};
+pub use queue::Queue;
 pub use record::Record;
 pub use standing::State;
 pub use summary::Standing;

@@ -3,17 +3,14 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::{self, Read},
+    io,
     os::unix::fs::OpenOptionsExt,
     path::Path,
 };
 
 use rustix::{fs::OFlags, io::Errno};
 
-use super::{RunDir, RunError};
-
-/// Largest `run.toml`, `meta.json`, `checkpoint.json` and note of a worker, in bytes.
-pub const LARGEST: u64 = 64 << 20;
+use super::{RunDir, RunError, bounded};
 
 /// Opens a file for writing, but not what a link in its place points at.
 ///
@@ -38,17 +35,12 @@ pub fn look(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
 }
 
-/// The bytes of a file.
+/// The bytes of a small file.
 ///
 /// # Errors
-/// It cannot be read, is no file, or is larger than [`LARGEST`].
+/// It cannot be read, is no file, or is longer than [`bounded::LONGEST_FILE`].
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    look(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(io::Error::other(format!("it is larger than {}", super::text::bytes(LARGEST))));
-    }
-    Ok(bytes)
+    bounded::read(path, bounded::LONGEST_FILE)
 }
 
 /// The same as text.
@@ -56,7 +48,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// # Errors
 /// The same, or it is no UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
-    String::from_utf8(read(path)?).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8"))
+    bounded::read_text(path, bounded::LONGEST_FILE)
 }
 
 /// Refuses a run in which a link stands where a worker writes or removes.

@@ -100,15 +100,19 @@ impl Record {
     /// # Errors
     /// `events.jsonl` exists and cannot be read.
     pub fn read(run: &RunDir) -> Result<Self, RunError> {
-        Self::read_with(run, |_| {})
+        Self::fold(run, Tail::open(run).with_newest_state(), |_| {})
     }
 
     /// The same, showing every event to `look` on the way.
     ///
     /// # Errors
     /// `events.jsonl` exists and cannot be read.
-    pub fn read_with(run: &RunDir, mut look: impl FnMut(&Event)) -> Result<Self, RunError> {
-        let (mut record, mut tail) = (Self::default(), Tail::open(run));
+    pub fn read_with(run: &RunDir, look: impl FnMut(&Event)) -> Result<Self, RunError> {
+        Self::fold(run, Tail::open(run), look)
+    }
+
+    fn fold(run: &RunDir, mut tail: Tail, mut look: impl FnMut(&Event)) -> Result<Self, RunError> {
+        let mut record = Self::default();
         let read: io::Result<bool> = tail.each(u64::MAX, |event| {
             look(&event);
             record.take(event);

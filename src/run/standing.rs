@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{RunDir, death, last, lock};
+use super::{RunDir, death, last, lock, queue};
 use crate::protocol::Reason;
 
 /// The state of a run, as lists show it.
@@ -64,6 +64,7 @@ impl State {
                 }
             }
             None if lock::was_started(run) || run.events().exists() => Self::Crashed,
+            None if queue::was_removed(run) => Self::Stopped,
             None => Self::Queued,
         }
     }

@@ -137,7 +137,14 @@ impl Standing {
     /// # Errors
     /// The record cannot be read, or there is none yet because the run is queued or crashed before its first line.
     pub fn read(run: &RunDir) -> Result<Self, RunError> {
-        let record = Record::read(run)?;
+        Self::of(run, Record::read(run)?)
+    }
+
+    /// The same of a run whose record has been read.
+    ///
+    /// # Errors
+    /// The record has no header.
+    pub fn of(run: &RunDir, record: Record) -> Result<Self, RunError> {
         let state = State::of(run, record.ended.as_ref().map(|ended| ended.reason), record.paused);
         let summary = match &record.ended {
             Some(ended) => Some(ended.summary.clone()),

@@ -7,13 +7,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rayon::prelude::*;
 use serde::Deserialize;
 
-use super::{RunDir, own};
+use super::{RunDir, bounded::LONGEST_LINE, own};
 use crate::protocol::Event;
 
 /// Bytes read at once.
-const BLOCK: usize = 256 * 1024;
+const BLOCK: usize = 1 << 20;
+/// Bytes of lines that one core reads at a time; less than that is not worth sharing.
+const SHARE: usize = 64 * 1024;
 
 /// Types of events this version knows; others come from a newer one.
 const KNOWN: [&str; 12] = [
@@ -42,6 +45,10 @@ pub struct Tail {
     seen: u64,
     corrupt: u64,
     unknown: u64,
+    /// Of statistics of the optimizer's state only the newest is handed over.
+    newest_state: bool,
+    /// The beginning of the present line was dropped, because it is longer than any line can be.
+    overlong: bool,
 }
 
 /// What a line turned out to be.
@@ -70,7 +77,23 @@ impl Tail {
 
     /// The same for any file of events.
     pub fn at(path: &Path) -> Self {
-        Self { path: path.to_owned(), file: None, offset: 0, seen: 0, corrupt: 0, unknown: 0 }
+        Self {
+            path: path.to_owned(),
+            file: None,
+            offset: 0,
+            seen: 0,
+            corrupt: 0,
+            unknown: 0,
+            newest_state: false,
+            overlong: false,
+        }
+    }
+
+    /// Hands over only the newest statistics of the optimizer's state among those that one look finds: they are the
+    /// longest lines, and who only wants to know how things stand needs no others.
+    pub const fn with_newest_state(mut self) -> Self {
+        self.newest_state = true;
+        self
     }
 
     /// The events that were appended since the last call. Costs one look at the file's length when there are none.
@@ -106,13 +129,18 @@ impl Tail {
                 format!("{} became shorter, but a record only grows", self.path.display()),
             ));
         }
-        let (mut buffer, mut filled, mut at) = (vec![0; BLOCK], 0, self.offset);
+        let left = usize::try_from(length - self.offset).unwrap_or(BLOCK);
+        let (mut buffer, mut filled, mut at) = (vec![0; left.clamp(1, BLOCK)], 0, self.offset);
         let (start, mut read_now) = (self.offset, 0);
         // At least one whole line, so that every call that is asked again gets further.
         while at < length && (read_now < most || self.offset == start) {
-            if filled == buffer.len() {
+            if filled == buffer.len() && filled >= LONGEST_LINE {
+                self.corrupt += u64::from(!std::mem::replace(&mut self.overlong, true));
+                self.offset += filled as u64;
+                filled = 0;
+            } else if filled == buffer.len() {
                 // A line longer than the buffer.
-                buffer.resize(2 * filled, 0);
+                buffer.resize((2 * filled).min(LONGEST_LINE), 0);
             }
             let read = match file.read_at(&mut buffer[filled..], at) {
                 Ok(0) => break,
@@ -124,8 +152,13 @@ impl Tail {
             (filled, at, read_now) = (filled + read, at + read as u64, read_now + read as u64);
             let Some(end) = buffer[fresh..filled].iter().rposition(|&byte| byte == b'\n') else { continue };
             let end = fresh + end + 1;
-            for line in buffer[..end].split(|&byte| byte == b'\n') {
-                match parse(line) {
+            let mut lines = &buffer[..end];
+            if std::mem::take(&mut self.overlong) {
+                let rest = lines.iter().position(|&byte| byte == b'\n').map_or(end, |newline| newline + 1);
+                lines = &lines[rest..];
+            }
+            for line in parse_all(lines, self.newest_state) {
+                match line {
                     Line::Event(event) => take(event),
                     Line::Unknown => self.unknown += 1,
                     Line::Corrupt => self.corrupt += 1,
@@ -163,6 +196,39 @@ impl Tail {
     }
 }
 
+/// Reads complete lines, on all cores when there are many.
+fn parse_all(lines: &[u8], newest_state: bool) -> Vec<Line> {
+    let mut shares = Vec::new();
+    let mut rest = lines;
+    while rest.len() > SHARE {
+        let Some(end) = rest[SHARE..].iter().position(|&byte| byte == b'\n') else { break };
+        let (share, more) = rest.split_at(SHARE + end + 1);
+        shares.push(share);
+        rest = more;
+    }
+    shares.push(rest);
+    let newest =
+        if newest_state { shares.iter().rposition(|share| last_state(share).is_some()) } else { None };
+    let read = |(number, share): (usize, &&[u8])| -> Vec<Line> {
+        let last = if newest == Some(number) { last_state(share) } else { None };
+        let wanted = |line: &[u8]| {
+            let is_last = last.is_some_and(|last| std::ptr::eq(last, line.as_ptr()));
+            !newest_state || is_last || kind(line) != Some("state")
+        };
+        share.split(|&byte| byte == b'\n').filter(|line| wanted(line)).map(parse).collect()
+    };
+    match &shares[..] {
+        [only] => read((0, only)),
+        shares => shares.par_iter().enumerate().flat_map_iter(read).collect(),
+    }
+}
+
+/// Where the last statistics of the optimizer's state among these lines begin.
+fn last_state(lines: &[u8]) -> Option<*const u8> {
+    let state = |line: &&[u8]| kind(line) == Some("state");
+    lines.rsplit(|&byte| byte == b'\n').find(state).map(<[u8]>::as_ptr)
+}
+
 /// Reads one line without its line break.
 pub fn parse(line: &[u8]) -> Line {
     if line.iter().all(u8::is_ascii_whitespace) {
@@ -185,6 +251,8 @@ pub fn parse(line: &[u8]) -> Line {
         r#type: String,
     }
     match serde_json::from_slice(line) {
+        // Sizes that no model can have would be multiplied and counted.
+        Ok(Event::Header(header)) if header.config.in_range().is_err() => Line::Corrupt,
         Ok(event) => Line::Event(event),
         Err(_) => match serde_json::from_slice::<Typed>(line) {
             Ok(typed) if !KNOWN.contains(&&*typed.r#type) => Line::Unknown,
@@ -292,7 +360,7 @@ mod tests {
         writer
             .append(&Event::Alert(Alert { update: 0, time: 0.0, level: Level::Info, message: long.clone() }))
             .unwrap();
-        for update in 1..=5000 {
+        for update in 1..=20_000 {
             writer.append(&sample::update(update, 1.0)).unwrap();
         }
         let mut tail = Tail::open(&run);
@@ -301,10 +369,50 @@ mod tests {
             calls += 1;
         }
         assert!(calls > 2, "{calls}");
-        assert_eq!(events.len(), 5002);
+        assert_eq!(events.len(), 20_002);
         assert!(matches!(&events[1], Event::Alert(alert) if alert.message == long));
-        assert_eq!(events[5001], sample::update(5000, 1.0));
+        assert_eq!(events[20_001], sample::update(20_000, 1.0));
         assert_eq!(tail.position(), std::fs::metadata(run.events()).unwrap().len());
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_counted_once_and_never_kept() {
+        let (_folder, run) = sample::run("endless");
+        append(&run, "{\"type\":\"resumed\",\"from_update\":3}\n");
+        append(&run, &"x".repeat(LONGEST_LINE + 1000));
+        let mut tail = Tail::open(&run);
+        assert_eq!(tail.poll().unwrap(), [Event::resumed(3)]);
+        append(&run, &"y".repeat(LONGEST_LINE));
+        assert_eq!((tail.poll().unwrap(), tail.corrupt()), (vec![], 1));
+        append(&run, "zzz\n{\"type\":\"resumed\",\"from_update\":4}\n");
+        assert_eq!(tail.poll().unwrap(), [Event::resumed(4)]);
+        assert_eq!(tail.corrupt(), 1);
+    }
+
+    #[test]
+    fn a_glance_keeps_the_newest_state_and_everything_else_in_order() {
+        let (_folder, run) = sample::run("glance");
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        let state = |update| {
+            let (optimizer, tensors, shared) = ("adamw".into(), Vec::new(), Default::default());
+            Event::State(crate::protocol::StateReport { update, optimizer, tensors, shared })
+        };
+        for update in 1..=3000 {
+            writer.append(&sample::update(update, 1.0)).unwrap();
+            writer.append(&state(update)).unwrap();
+        }
+        writer.append(&sample::update(3001, 1.0)).unwrap();
+        let whole = Tail::open(&run).poll().unwrap();
+        assert_eq!(whole.len(), 1 + 3001 + 3000);
+        let mut tail = Tail::open(&run).with_newest_state();
+        let glance = tail.poll().unwrap();
+        let states: Vec<_> = glance.iter().filter(|event| matches!(event, Event::State(_))).collect();
+        assert_eq!(states, [&state(3000)]);
+        let others = |events: &[Event]| -> Vec<Event> {
+            events.iter().filter(|event| !matches!(event, Event::State(_))).cloned().collect()
+        };
+        assert_eq!(others(&glance), others(&whole));
+        assert_eq!(tail.skipped(), 0);
     }
 
     #[test]

@@ -15,7 +15,6 @@ use crate::{
         runs::{Comparison, Curves, RunRow},
     },
     config::Config,
-    ledger,
     run::{
         Home, RunDir, RunEntry, RunError, Tail, atomic,
         checkpoint::latest_checkpoint,
@@ -93,7 +92,14 @@ impl Reader {
     fn read(&mut self, job: Job) -> Msg {
         match job {
             Job::Runs => match self.lister.list(&self.home) {
-                Ok(entries) => Msg::Runs(entries.into_iter().map(|entry| self.row(entry)).collect()),
+                Ok(entries) => {
+                    let newest = entries.first().and_then(|entry| self.config(entry));
+                    let mut rows: Vec<RunRow> = entries.into_iter().map(row).collect();
+                    if let Some(first) = rows.first_mut() {
+                        first.config = newest;
+                    }
+                    Msg::Runs(rows)
+                }
                 Err(error) => Msg::Failed(error.to_string()),
             },
             Job::Curves { run } => match self.curves(&run) {
@@ -150,32 +156,34 @@ impl Reader {
         Ok(path)
     }
 
-    fn row(&mut self, entry: RunEntry) -> RunRow {
-        let config = self
-            .configs
-            .entry(entry.run.clone())
-            .or_insert_with(|| RunDir::open(&entry.path).and_then(|run| run.config()).ok())
-            .clone();
-        RunRow {
-            id: entry.run,
-            name: entry.name,
-            state: entry.state.as_str().to_owned(),
-            update: entry.update,
-            total: entry.total_updates,
-            train_loss: entry.final_train_loss,
-            val_loss: entry.final_val_loss,
-            state_bytes: config.as_ref().map(|config| ledger::ledger(config).state_bytes),
-            config,
-            peak: entry.peak_bytes.zip(entry.peak_source.map(str::to_owned)),
-            tokens_per_second: entry.tokens_per_second,
-            problem: entry.problem,
-        }
+    fn config(&mut self, entry: &RunEntry) -> Option<Config> {
+        let read = || RunDir::open(&entry.path).and_then(|run| run.config()).ok();
+        self.configs.entry(entry.run.clone()).or_insert_with(read).clone()
     }
 
     fn curves(&self, id: &str) -> anyhow::Result<Curves> {
         let run = RunDir::resolve(&self.home, id)?;
         let mut view = RunView::default();
-        Tail::open(&run).each(u64::MAX, |event| view.apply(&event))?;
+        Tail::open(&run).with_newest_state().each(u64::MAX, |event| view.apply(&event))?;
         Ok(Curves { loss: view.loss, val: view.val })
+    }
+}
+
+fn row(entry: RunEntry) -> RunRow {
+    RunRow {
+        id: entry.run,
+        name: entry.name,
+        state: entry.state.as_str().to_owned(),
+        update: entry.update,
+        total: entry.total_updates,
+        optimizer: entry.optimizer,
+        batch: entry.micro_batch.zip(entry.accumulate),
+        config: None,
+        train_loss: entry.final_train_loss,
+        val_loss: entry.final_val_loss,
+        state_bytes: entry.state_bytes,
+        peak: entry.peak_bytes.zip(entry.peak_source),
+        tokens_per_second: entry.tokens_per_second,
+        problem: entry.problem,
     }
 }

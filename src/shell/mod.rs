@@ -34,6 +34,8 @@ pub enum Start {
     Setup,
     /// This run.
     Watch(RunDir),
+    /// The list of runs.
+    Runs,
 }
 
 /// How the UI is started.
@@ -65,7 +67,11 @@ impl Launch {
 
     fn state(&self) -> anyhow::Result<State> {
         let options = Options { readonly: self.readonly, host_memory: host_memory() };
-        let screen = if matches!(self.start, Start::Setup) { Screen::Setup } else { Screen::Train };
+        let screen = match self.start {
+            Start::Setup => Screen::Setup,
+            Start::Watch(_) => Screen::Train,
+            Start::Runs => Screen::Runs,
+        };
         let mut state = State::new(self.layers.clone(), options, screen)?;
         if let Start::Watch(run) = &self.start {
             state.update(Msg::Watching { run: reference(run) });

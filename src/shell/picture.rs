@@ -12,12 +12,17 @@ use crate::{
     },
 };
 
+/// Bytes of the record read at once.
+const PIECE: u64 = 1 << 20;
+
 /// The state once everything that is on disk now was read.
 fn state(launch: &Launch, screen: Option<Screen>) -> anyhow::Result<State> {
     let mut state = launch.state()?;
     if let Start::Watch(run) = &launch.start {
         let live = lock::is_live(run);
-        Tail::open(run).each(u64::MAX, |event| drop(state.update(Msg::Events(vec![event]))))?;
+        let mut tail = Tail::open(run).with_newest_state();
+        while tail.each(PIECE, |event| drop(state.update(Msg::Events(vec![event]))))? {}
+        state.update(Msg::Unreadable(tail.skipped()));
         if !live && (lock::was_started(run) || run.events().exists()) {
             state.update(Msg::Alive(false));
         }

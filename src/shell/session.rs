@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     app::{Effect, Msg, State, action::Action, run::Status},
-    run::{Home, RunDir, launch, text::plain_lines},
+    run::{Home, Queue, RunDir, RunError, launch, text::plain_lines},
     ui::{self, Hit, keymap, theme::Theme},
 };
 
@@ -42,7 +42,13 @@ const HUNG_UP: i32 = 129;
 /// # Errors
 /// The terminal cannot be used or the draft's base cannot be resolved.
 pub fn run(launch: Launch) -> anyhow::Result<i32> {
-    let state = launch.state()?;
+    let mut state = launch.state()?;
+    // What was queued before a reboot, or before its runner was killed, goes on.
+    if !launch.readonly
+        && let Err(error) = Queue::of(&launch.home).wake()
+    {
+        state.say(format!("the queued runs cannot be started: {error:#}"), true);
+    }
     let signals = Signals::register()?;
     let theme = launch.theme();
     let (sender, messages) = sync_channel(WAITING);
@@ -244,18 +250,25 @@ impl Session {
                 }
             }
             Effect::Start { resolved, name } => {
-                let (home, sender) = (self.home.clone(), self.sender.clone());
-                let start = move || {
-                    let msg = match launch::start(&home, &resolved, &name) {
-                        Ok(run) => Msg::Started { run: run.path().display().to_string() },
-                        Err(error) => Msg::Failed(format!("{error:#}")),
-                    };
-                    // Nobody waits for it any more when the UI is gone.
-                    let _ = sender.send((0, msg));
-                };
-                if let Err(error) = std::thread::Builder::new().name("start".into()).spawn(start) {
-                    self.state.say(format!("no thread can be started: {error}"), true);
-                }
+                let home = self.home.clone();
+                self.apart("start", move || match launch::start(&home, &resolved, &name) {
+                    Ok(run) => Msg::Started { run: run.path().display().to_string() },
+                    Err(error) => Msg::Failed(format!("{error:#}")),
+                });
+            }
+            Effect::Queue { drafts } => {
+                let home = self.home.clone();
+                self.apart("queue", move || match launch::queue(&home, &drafts) {
+                    Ok(runs) => Msg::Queued(Ok(runs.iter().map(RunDir::name).collect())),
+                    Err(error) => Msg::Queued(Err(format!("{error:#}"))),
+                });
+            }
+            Effect::Unqueue { run } => {
+                let home = self.home.clone();
+                self.apart("queue", move || match unqueue(&home, &run) {
+                    Ok(told) => Msg::Done(told),
+                    Err(error) => Msg::Failed(error.to_string()),
+                });
             }
             Effect::Watch { run } => match RunDir::resolve(&self.home, &run) {
                 Ok(run) => self.follow(run),
@@ -279,6 +292,17 @@ impl Session {
                 self.loader.ask(Job::Detail { run, tensor, width });
             }
             Effect::Export { run, format } => self.loader.ask(Job::Export { run, format }),
+        }
+    }
+
+    /// Does on a thread of its own what may take longer than a frame.
+    fn apart(&mut self, name: &str, work: impl FnOnce() -> Msg + Send + 'static) {
+        let sender = self.sender.clone();
+        let thread = std::thread::Builder::new().name(name.into());
+        // Nobody waits for the answer any more when the UI is gone.
+        let spawned = thread.spawn(move || _ = sender.send((0, work())));
+        if let Err(error) = spawned {
+            self.state.say(format!("no thread can be started: {error}"), true);
         }
     }
 
@@ -334,4 +358,13 @@ impl Session {
         // The terminal may be gone.
         let _ = io::stderr().write_all(plain_lines(&text).as_bytes());
     }
+}
+
+fn unqueue(home: &Home, id: &str) -> Result<String, RunError> {
+    let run = RunDir::resolve(home, id)?;
+    Ok(if Queue::of(home).remove(&run)? {
+        format!("{} is out of the queue", run.name())
+    } else {
+        format!("{} does not wait any more: it has been started", run.name())
+    })
 }

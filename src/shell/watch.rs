@@ -82,7 +82,7 @@ struct Over;
 
 impl Follower {
     fn follow(mut self) {
-        let mut tail = Tail::open(&self.run);
+        let mut tail = Tail::open(&self.run).with_newest_state();
         let (mut alive, mut ended, mut broken) = (None, false, false);
         loop {
             // Looked at first: when the worker is gone, its last line is there to be read.
@@ -90,7 +90,8 @@ impl Follower {
             if !broken && self.read(&mut tail, &mut ended, &mut broken).is_err() {
                 return;
             }
-            let known = live || lock::was_started(&self.run) || self.run.events().exists();
+            // A folder that vanishes takes its files with it: what was live is gone all the same.
+            let known = live || alive.is_some() || lock::was_started(&self.run) || self.run.events().exists();
             if known && alive != Some(live) {
                 alive = Some(live);
                 if !live {
@@ -113,6 +114,7 @@ impl Follower {
 
     fn read(&self, tail: &mut Tail, ended: &mut bool, broken: &mut bool) -> Result<(), Over> {
         loop {
+            let skipped = tail.skipped();
             let mut events = Vec::new();
             let more = tail.each(PIECE, |event| {
                 *ended = match event {
@@ -124,6 +126,9 @@ impl Follower {
             });
             if !events.is_empty() {
                 self.tell(Msg::Events(events))?;
+            }
+            if tail.skipped() > skipped {
+                self.tell(Msg::Unreadable(tail.skipped()))?;
             }
             match more {
                 Ok(true) => {}
@@ -137,6 +142,10 @@ impl Follower {
     }
 
     fn crash(&self) -> Msg {
+        if !self.run.path().exists() {
+            let told = format!("the run's folder is gone: {}", self.run.path().display());
+            return Msg::Crash(vec![told]);
+        }
         // Whoever started the worker learns a moment later how it ended.
         reaper::wait(&self.run, GONE);
         let (told, log) = standing::crash_report(&self.run, LOG_LINES);
@@ -285,6 +294,29 @@ mod tests {
         drop(lock);
         until(&messages, &mut state, |state| state.status() == Some(Status::Crashed));
         until(&messages, &mut state, |state| !state.run.journal.is_empty());
+    }
+
+    #[test]
+    fn lines_that_cannot_be_read_are_told_and_so_is_a_folder_that_is_gone() {
+        let (_folder, run) = sample::run("hurt");
+        let lock = RunLock::acquire(&run).unwrap();
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        let mut file = std::fs::OpenOptions::new().append(true).open(run.events()).unwrap();
+        file.write_all(b"torn\n{}\n").unwrap();
+        writer.append(&sample::update(1, 3.0)).unwrap();
+        let (sender, messages) = sync_channel(64);
+        let _watch = Watch::start(run.clone(), false, 7, sender).unwrap();
+        let mut state = watching(&run);
+        let told =
+            |state: &State, text: &str| state.run.journal.iter().any(|entry| entry.text.contains(text));
+        until(&messages, &mut state, |state| told(state, "2 lines of events.jsonl cannot be read"));
+        file.write_all(b"more\n").unwrap();
+        until(&messages, &mut state, |state| told(state, "3 lines of events.jsonl cannot be read"));
+        assert!(!told(&state, "2 lines"), "one line says how many there are");
+        std::fs::remove_dir_all(run.path()).unwrap();
+        until(&messages, &mut state, |state| state.status() == Some(Status::Crashed));
+        until(&messages, &mut state, |state| told(state, "the run's folder is gone"));
+        drop(lock);
     }
 
     #[test]

@@ -57,7 +57,7 @@ const fn bind(context: Context, keys: &'static [Key], action: Action, hint: &'st
     Binding { context, keys, action, hint }
 }
 
-use Context::{Check, Global, Help, Quit, Runs, Setup, StartBeside, State as Tensors, Train};
+use Context::{Check, Global, Help, Quit, Runs, Setup, StartBeside, State as Tensors, Train, Unqueue};
 
 /// Every key, in the order of the help.
 pub const BINDINGS: &[Binding] = &[
@@ -80,6 +80,7 @@ pub const BINDINGS: &[Binding] = &[
     bind(Tensors, &[letter('r')], Action::SortReverse, "reverse"),
     bind(Tensors, &[key(KeyCode::Enter)], Action::Open, "open"),
     bind(Setup, &[letter('s'), key(KeyCode::Enter)], Action::Start, "start"),
+    bind(Setup, &[letter('Q')], Action::Queue, ""),
     bind(Setup, &[letter('e')], Action::Edit, "edit"),
     bind(Setup, &[letter('o')], Action::NextOptimizer, "optimizer"),
     bind(Setup, &[letter(']')], Action::AccumulateUp, ""),
@@ -87,6 +88,7 @@ pub const BINDINGS: &[Binding] = &[
     bind(Setup, &[key(KeyCode::Backspace), key(KeyCode::Delete)], Action::Reset, "reset"),
     bind(Runs, &[letter('m'), letter(' ')], Action::Mark, "mark"),
     bind(Runs, &[key(KeyCode::Enter)], Action::Open, "watch"),
+    bind(Runs, &[letter('d'), key(KeyCode::Delete)], Action::Unqueue, ""),
     bind(Runs, &[letter('r')], Action::Refresh, ""),
     bind(Runs, &[letter('y')], Action::LogAxis, "log y"),
     bind(Runs, &[letter('S')], Action::Smoothing, "smooth"),
@@ -95,7 +97,10 @@ pub const BINDINGS: &[Binding] = &[
     bind(Quit, &[letter('s')], Action::StopAndLeave, ""),
     bind(Quit, &[letter('c'), key(KeyCode::Esc)], Action::Back, ""),
     bind(StartBeside, &[key(KeyCode::Enter), letter('s')], Action::Start, ""),
+    bind(StartBeside, &[letter('Q')], Action::Queue, ""),
     bind(StartBeside, &[letter('c'), key(KeyCode::Esc)], Action::Back, ""),
+    bind(Unqueue, &[key(KeyCode::Enter), letter('d')], Action::Unqueue, ""),
+    bind(Unqueue, &[letter('c'), key(KeyCode::Esc)], Action::Back, ""),
     bind(Help, &[key(KeyCode::Esc), letter('q')], Action::Back, ""),
     bind(Check, &[key(KeyCode::Esc), letter('q')], Action::Back, ""),
     bind(Global, &[letter('1')], Action::Show(Screen::Train), ""),
@@ -140,6 +145,7 @@ pub const fn heading(context: Context) -> &'static str {
         Context::Help => "Help",
         Context::Quit => "Leaving a live run",
         Context::StartBeside => "Starting beside a live run",
+        Context::Unqueue => "Leaving the queue",
         Context::Check => "Accumulation check",
         Context::Text => "Typing",
         Context::Palette => "Commands",
@@ -171,8 +177,7 @@ fn find(context: Context, key: Key) -> Option<Action> {
 pub fn lookup(context: Context, key: Key) -> Option<Action> {
     let everywhere = || {
         let action = find(Context::Global, key)?;
-        let overlaid =
-            matches!(context, Context::Help | Context::Quit | Context::StartBeside | Context::Check);
+        let overlaid = matches!(context, Help | Quit | StartBeside | Unqueue | Check);
         // Under an overlay a key must not reach the run.
         let harmless = matches!(
             action,
@@ -225,7 +230,7 @@ pub fn hints(context: Context) -> Vec<(String, &'static str)> {
         Context::Palette => &[("Enter", "do"), ("Up/Down", "choose"), ("Esc", "close")],
         Context::Help => &[("Up/Down", "scroll"), ("Esc", "close")],
         Context::Check => &[("Esc", "close")],
-        Context::Quit | Context::StartBeside => &[("Esc", "cancel")],
+        Context::Quit | Context::StartBeside | Context::Unqueue => &[("Esc", "cancel")],
         _ => &[],
     };
     if !fixed.is_empty() {
@@ -280,7 +285,7 @@ mod tests {
 
     #[test]
     fn under_an_overlay_no_key_reaches_the_run() {
-        for context in [Context::Help, Context::Quit, Context::StartBeside, Context::Check] {
+        for context in [Help, Quit, StartBeside, Unqueue, Check] {
             for c in ['p', 'x', ' ', '.', ','] {
                 assert_eq!(lookup(context, letter(c)), None, "{c:?} in {context:?}");
             }

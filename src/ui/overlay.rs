@@ -36,10 +36,19 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
             question("leave", &format!("{name} is still training."), &choices, theme, area, buffer);
         }
         Overlay::StartBeside => {
-            let choices = [("Enter", "start the draft beside it"), ("Esc", "cancel")];
+            let choices = [
+                ("Enter", "start the draft beside it"),
+                ("Q", "queue it: it starts when its turn comes"),
+                ("Esc", "cancel"),
+            ];
             let name = state.watching.as_ref().map_or("a run", |run| &run.name);
             let text = format!("{name} is still training. Two runs share the processor: both get slower.");
             question("start another run", &text, &choices, theme, area, buffer);
+        }
+        Overlay::Unqueue { name, .. } => {
+            let choices = [("Enter", "take it out: it will not start"), ("Esc", "cancel")];
+            let text = format!("{name} waits for its turn.");
+            question("leave the queue", &text, &choices, theme, area, buffer);
         }
     }
 }
@@ -73,6 +82,7 @@ fn help_lines(theme: &Theme) -> Vec<Line<'static>> {
         Context::Runs,
         Context::Quit,
         Context::StartBeside,
+        Context::Unqueue,
     ];
     let mut lines: Vec<Line<'static>> = Vec::new();
     for context in contexts {

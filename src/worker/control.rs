@@ -4,7 +4,7 @@
 //! connection, so that a reader that does not read never holds up the engine.
 
 use std::{
-    io::{self, BufRead, BufReader, Write},
+    io::{self, BufReader, Write},
     os::unix::net::{UnixListener, UnixStream},
     sync::{
         Arc, Mutex,
@@ -13,7 +13,10 @@ use std::{
     },
 };
 
-use crate::protocol::{Answer, Command, Reply, Request};
+use crate::{
+    protocol::{Answer, Command, Reply, Request},
+    run::bounded,
+};
 
 /// Replies that may wait for one connection; more are dropped.
 const DEPTH: usize = 256;
@@ -105,13 +108,21 @@ impl Connection {
             }
         })?;
         let back = Back(back);
-        for line in BufReader::new(stream).lines() {
-            match serde_json::from_str::<Request>(&line?) {
+        let (mut reader, mut line) = (BufReader::new(stream), Vec::new());
+        loop {
+            match bounded::line(&mut reader, bounded::LONGEST_REQUEST, &mut line) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(error) => {
+                    back.answer(0, Answer::Rejected { why: format!("not a request: {error}") });
+                    return Err(error);
+                }
+            }
+            match serde_json::from_slice::<Request>(&line) {
                 Ok(request) => self.take(request, &back),
                 Err(error) => back.answer(0, Answer::Rejected { why: format!("not a request: {error}") }),
             }
         }
-        Ok(())
     }
 
     fn take(&self, request: Request, back: &Back) {

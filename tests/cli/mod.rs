@@ -13,6 +13,7 @@ mod inspect;
 mod libtorch;
 mod lifecycle;
 mod out_of_memory;
+mod queue;
 mod resume;
 mod sensors;
 mod weights;

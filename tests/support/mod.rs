@@ -93,6 +93,13 @@ impl Sandbox {
         events(&output.stdout)
     }
 
+    /// Kills the process that starts queued runs, as a reboot does.
+    pub(crate) fn kill_runner(&self) {
+        if let Ok(id) = std::fs::read_to_string(self.home().join("queue/runner")) {
+            let _ = Command::new("kill").args(["-9", id.trim()]).output();
+        }
+    }
+
     /// Run folders, sorted.
     pub(crate) fn runs(&self) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(self.home().join("runs")) else { return Vec::new() };
@@ -114,6 +121,9 @@ impl Sandbox {
 impl Drop for Sandbox {
     /// No worker outlives its test.
     fn drop(&mut self) {
+        if tui_train::run::Queue::of(&tui_train::run::Home::at(self.home())).has_runner().unwrap_or(false) {
+            self.kill_runner();
+        }
         for run in self.runs() {
             let Ok(id) = std::fs::read_to_string(run.join("lock")) else { continue };
             if !run.join("summary.json").exists() {

@@ -43,7 +43,7 @@ pub fn render(run: &RunDir) -> Result<Vec<u8>, RunError> {
             rows.entry(validation.update).or_default().validation = Some((validation.time, validation.loss));
         }
         Event::Resumed(resumed) => {
-            rows.split_off(&(resumed.from_update + 1));
+            rows.retain(|update, _| *update <= resumed.from_update);
         }
         _ => {}
     })?;

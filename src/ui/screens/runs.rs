@@ -41,7 +41,7 @@ const COLUMNS: [Column; 9] = [
         name: "optimizer",
         width: 9,
         left: true,
-        text: |run| or_dash(run.config.as_ref(), |c| c.optimizer.name.to_string()),
+        text: |run| or_dash(run.optimizer.clone(), |name| name),
     },
     Column { name: "val loss", width: 8, left: false, text: |run| or_dash(run.val_loss, format::loss) },
     Column {
@@ -58,9 +58,7 @@ const COLUMNS: [Column; 9] = [
         name: "batch",
         width: 7,
         left: false,
-        text: |run| {
-            or_dash(run.config.as_ref(), |c| format!("{}x{}", c.train.micro_batch, c.train.accumulate))
-        },
+        text: |run| or_dash(run.batch, |(micro_batch, accumulate)| format!("{micro_batch}x{accumulate}")),
     },
     Column { name: "train loss", width: 10, left: false, text: |run| or_dash(run.train_loss, format::loss) },
     Column {

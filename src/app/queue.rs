@@ -1,0 +1,162 @@
+//! Queueing the draft, a grid of it, and taking runs out of the queue again.
+
+use super::{Effect, State, action::Screen, focus::Overlay};
+
+impl State {
+    /// Puts the draft at the end of the queue; on another screen than Setup it is shown first.
+    pub(super) fn queue(&mut self) -> Vec<Effect> {
+        if self.overlay == Overlay::StartBeside {
+            self.overlay = Overlay::None;
+        }
+        if self.screen != Screen::Setup {
+            self.say("this is the draft of the next run: Q queues it", false);
+            return self.show(Screen::Setup);
+        }
+        let drafts = self.form.start().map(|draft| vec![draft]);
+        self.enqueue(drafts)
+    }
+
+    /// Queues every combination of some settings on top of the draft.
+    pub(super) fn grid(&mut self, axes: &[String]) -> Vec<Effect> {
+        let drafts = self.form.grid(axes);
+        self.enqueue(drafts)
+    }
+
+    fn enqueue(&mut self, drafts: Result<Vec<(crate::config::Resolved, String)>, String>) -> Vec<Effect> {
+        if self.options.readonly {
+            self.say("read-only: started with --readonly", true);
+            return Vec::new();
+        }
+        match drafts {
+            Ok(drafts) => {
+                let what =
+                    if drafts.len() == 1 { "the draft".to_owned() } else { format!("{} runs", drafts.len()) };
+                self.say(format!("queueing {what}"), false);
+                vec![Effect::Queue { drafts }]
+            }
+            Err(why) => {
+                self.say(format!("nothing is queued: {why}"), true);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Tells what was queued and reads the list again.
+    pub(super) fn queued(&mut self, outcome: Result<Vec<String>, String>) -> Vec<Effect> {
+        match outcome {
+            Ok(names) => match &names[..] {
+                [name] => self.say(format!("queued: {name} starts when its turn comes"), false),
+                names => self.say(format!("{} runs are queued, one after another", names.len()), false),
+            },
+            Err(why) => {
+                self.say(format!("nothing is queued: {why}"), true);
+                return Vec::new();
+            }
+        }
+        self.runs.asked = Some(self.now);
+        vec![Effect::LoadRuns]
+    }
+
+    /// Asks whether the selected run is to leave the queue, and takes it out when it was asked already.
+    pub(super) fn unqueue(&mut self) -> Vec<Effect> {
+        if let Overlay::Unqueue { id, .. } = std::mem::take(&mut self.overlay) {
+            // The list is read again at once, so that what is shown is what is.
+            self.runs.asked = None;
+            return vec![Effect::Unqueue { run: id }];
+        }
+        if self.screen != Screen::Runs {
+            return self.show(Screen::Runs);
+        }
+        let selected = self.runs.rows.get(self.runs.selected);
+        match selected {
+            _ if self.options.readonly => self.say("read-only: started with --readonly", true),
+            Some(row) if row.state == "queued" => {
+                self.overlay = Overlay::Unqueue { id: row.id.clone(), name: row.name.clone() };
+            }
+            Some(row) => {
+                let why = format!("{} does not wait in the queue: it is {}", row.name, row.state);
+                self.say(why, true);
+            }
+            None => {}
+        }
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::app::{
+        Effect, Msg, Options, State,
+        action::{Action, Screen},
+        focus::{Context, Overlay},
+        input::Input,
+        recorded,
+    };
+
+    fn act(state: &mut State, action: Action) -> Vec<Effect> {
+        state.update(Msg::Action(action))
+    }
+
+    fn said(state: &State) -> &str {
+        state.notice.as_ref().map_or("", |notice| &notice.text)
+    }
+
+    #[test]
+    fn the_draft_is_queued_while_a_run_is_live() {
+        let mut state = recorded::watching(Screen::Setup, "adamw");
+        assert!(state.is_live());
+        act(&mut state, Action::Start);
+        assert_eq!(state.context(), Context::StartBeside);
+        let effects = act(&mut state, Action::Queue);
+        let [Effect::Queue { drafts }] = &effects[..] else { panic!("{effects:?}") };
+        assert_eq!(drafts.len(), 1);
+        assert_eq!(state.overlay, Overlay::None);
+        assert!(!state.starting, "the run that is watched stays");
+        assert_eq!(state.update(Msg::Queued(Ok(vec!["next".into()]))), [Effect::LoadRuns]);
+        assert!(said(&state).contains("next"));
+    }
+
+    #[test]
+    fn a_grid_from_the_palette_queues_the_product_or_says_what_is_wrong() {
+        let mut state = recorded::watching(Screen::Train, "adamw");
+        let mut typed = |text: &str| {
+            act(&mut state, Action::Palette);
+            text.chars().for_each(|c| _ = state.update(Msg::Input(Input::Char(c))));
+            let effects = state.update(Msg::Submit);
+            (effects, said(&state).to_owned())
+        };
+        let (effects, _) = typed("grid optimizer.name=adamw,adafactor train.accumulate=1,2");
+        let [Effect::Queue { drafts }] = &effects[..] else { panic!("{effects:?}") };
+        let accumulates: Vec<_> = drafts.iter().map(|(draft, _)| draft.config.train.accumulate).collect();
+        assert_eq!(accumulates, [1, 2, 1, 2]);
+        let (effects, told) = typed("grid optimizer.name=adamw,adamm");
+        assert_eq!(effects, []);
+        assert!(told.contains("nothing is queued") && told.contains("adamm"), "{told}");
+    }
+
+    #[test]
+    fn a_queued_run_is_removed_once_it_was_asked() {
+        let mut state = recorded::watching(Screen::Runs, "adamw");
+        let mut rows = recorded::run_rows();
+        rows[0].state = "queued".into();
+        let id = rows[0].id.clone();
+        state.update(Msg::Runs(rows));
+        assert_eq!(act(&mut state, Action::Unqueue), []);
+        assert_eq!(state.context(), Context::Unqueue);
+        act(&mut state, Action::Back);
+        assert_eq!(state.overlay, Overlay::None);
+        act(&mut state, Action::Unqueue);
+        assert_eq!(act(&mut state, Action::Unqueue), [Effect::Unqueue { run: id }]);
+        state.runs.select(1);
+        assert_eq!(act(&mut state, Action::Unqueue), []);
+        assert!(said(&state).contains("does not wait"), "{}", said(&state));
+    }
+
+    #[test]
+    fn who_only_looks_queues_nothing() {
+        let mut state = recorded::watching(Screen::Setup, "adamw");
+        state.options = Options { readonly: true, ..state.options };
+        assert_eq!(act(&mut state, Action::Queue), []);
+        assert!(said(&state).contains("read-only"));
+    }
+}
