@@ -20,7 +20,7 @@ use crate::{
     run::{
         Client, Home, RunDir, export, launch,
         list::Lister,
-        lock,
+        lock, pulse,
         reaper::{self, Exit},
         script, standing,
         tail::Tail,
@@ -129,9 +129,15 @@ pub(super) fn follow_with(
     let mut tail = Tail::open_at(run, from);
     // Presses when the run was told to stop.
     let mut told: Option<usize> = None;
+    // When the record grew last, and whether its silence has been told.
+    let mut heard: Option<(Instant, bool)> = None;
     loop {
         let live = lock::is_live(run);
-        for event in tail.poll()? {
+        let events = tail.poll()?;
+        if !events.is_empty() {
+            heard = Some((Instant::now(), false));
+        }
+        for event in events {
             if !printer.print(run, &event)? {
                 return Ok(None);
             }
@@ -154,6 +160,16 @@ pub(super) fn follow_with(
                 run.worker_log().display(),
                 run.id()
             );
+        }
+        if let Some((last, silent @ false)) = &mut heard
+            && last.elapsed().as_secs_f64() >= pulse::QUIET
+        {
+            *silent = true;
+            output::message(&format!(
+                "no sign of life of the worker of run {} for {} s; it is not dead, and the run goes on when it does",
+                run.id(),
+                pulse::QUIET
+            ));
         }
         let pressed = presses.load(SeqCst);
         if pressed > 0 && told.is_none() {

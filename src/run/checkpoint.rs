@@ -301,14 +301,24 @@ pub fn prune(run: &RunDir, keep: usize, keep_best: bool) -> Result<Vec<u64>, Run
             .map_err(RunError::io("cannot remove", &checkpoint.path))?;
         remove(&aside)?;
     }
-    if let Ok(entries) = fs::read_dir(&folder) {
-        for entry in entries.flatten() {
-            if atomic::is_temporary(&entry.file_name().to_string_lossy()) {
-                remove(&entry.path())?;
-            }
+    sweep(run)?;
+    Ok(found.into_iter().map(|checkpoint| checkpoint.update).collect())
+}
+
+/// Removes checkpoints that dead workers left half written or half removed. Only the worker that holds the run's lock may
+/// call this.
+///
+/// # Errors
+/// A folder cannot be removed.
+pub fn sweep(run: &RunDir) -> Result<(), RunError> {
+    // A folder that cannot be read has nothing to be swept from.
+    for entry in fs::read_dir(run.checkpoints()).into_iter().flatten().flatten() {
+        if atomic::is_temporary(&entry.file_name().to_string_lossy()) {
+            let path = entry.path();
+            step().and_then(|()| fs::remove_dir_all(&path)).map_err(RunError::io("cannot remove", &path))?;
         }
     }
-    Ok(found.into_iter().map(|checkpoint| checkpoint.update).collect())
+    Ok(())
 }
 
 #[cfg(test)]

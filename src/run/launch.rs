@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// How long a new worker may take to hold its run's lock.
-const START: Duration = Duration::from_secs(20);
+pub(super) const START: Duration = Duration::from_secs(20);
 /// Time between two looks.
 const POLL: Duration = Duration::from_millis(10);
 /// Lines of the worker's log in an error.

@@ -4,7 +4,7 @@
 //! optimizer; `SOAK_SEED` chooses the moments.
 
 mod limits;
-mod victim;
+pub(crate) mod victim;
 
 use std::collections::BTreeMap;
 

@@ -98,7 +98,7 @@ fn being_written(run: &Path) -> bool {
 }
 
 /// What an undisturbed run of these settings was.
-pub(super) struct Straight {
+pub(crate) struct Straight {
     trace: Vec<Value>,
     files: BTreeMap<&'static str, Vec<u8>>,
     updates: u64,
@@ -114,7 +114,7 @@ impl Straight {
     }
 
     /// Trains it.
-    pub(super) fn train(settings: &[&str]) -> Self {
+    pub(crate) fn train(settings: &[&str]) -> Self {
         let sandbox = Sandbox::new();
         let output = sandbox.run(&arguments("straight", settings));
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -123,7 +123,7 @@ impl Straight {
     }
 
     /// The run has ended and is the same: every figure of every update, every weight and every state, to the bit.
-    pub(super) fn assert_same(&self, run: &Path) {
+    pub(crate) fn assert_same(&self, run: &Path) {
         let ours = trace(run);
         if let Some((ours, theirs)) = ours.iter().zip(&self.trace).find(|(ours, theirs)| ours != theirs) {
             panic!("{} differs: {ours} where undisturbed it is {theirs}", run.display());
@@ -157,7 +157,7 @@ pub(super) fn arguments<'a>(name: &'a str, settings: &[&'a str]) -> Vec<&'a str>
 }
 
 /// Everything in a run's folder can be read, whatever happened to its worker. `deaths` is how many workers it has lost.
-pub(super) fn assert_readable(run: &RunDir, deaths: u64) {
+pub(crate) fn assert_readable(run: &RunDir, deaths: u64) {
     let record = Record::read(run).unwrap();
     assert!(record.skipped_lines <= deaths, "{} lines cannot be read", record.skipped_lines);
     run.config().unwrap();
