@@ -278,7 +278,7 @@ pub(super) fn newer(line: &[u8]) -> Option<String> {
         schema: u32,
         #[serde(default)]
         version: Option<String>,
-        header: Option<Box<Version>>,
+        header: Option<Box<Self>>,
     }
     if !matches!(kind(line), Some("header" | "resumed")) {
         return None;
