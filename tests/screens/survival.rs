@@ -1,6 +1,6 @@
 //! The screens are killed at any moment, again and again; the run is the one that nobody disturbed.
 
-use std::{fs, path::PathBuf, process::Command, time::Duration};
+use std::{fs, path::Path, process::Command, time::Duration};
 
 use tui_train::{
     data::random::{below, generator},
@@ -21,7 +21,7 @@ const SETTINGS: [&str; 5] = [
     "log.state_every=0",
 ];
 
-fn updates(run: &PathBuf) -> usize {
+fn updates(run: &Path) -> usize {
     fs::read_to_string(run.join("events.jsonl")).unwrap_or_default().matches("\"type\":\"update\"").count()
 }
 
@@ -57,7 +57,7 @@ fn screens_that_are_killed_take_nothing_from_the_run() {
     // Whoever looks while it trains is killed, too.
     for _ in 0..2 {
         let viewer = Terminal::start(&sandbox, &["attach", "watched"], &[], 30, 100);
-        viewer.wait_text("tokens/s");
+        viewer.wait("the run", |screen| screen.contains("tokens/s") || screen.contains("finished"));
         std::thread::sleep(Duration::from_micros(below(&mut dice, 50_000)));
         kill(viewer);
     }
