@@ -139,7 +139,8 @@ fn events(criterion: &mut Criterion) {
             }
             sending += begun.elapsed();
             drop(events);
-            log.finish().expect("it was written");
+            let (_, _, all) = log.finish().expect("the writer comes to its end");
+            all.expect("it was written");
             written += begun.elapsed();
             std::fs::remove_dir_all(run.path()).expect("it is ours");
             left -= now;
