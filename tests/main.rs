@@ -7,5 +7,6 @@ mod golden;
 mod layering;
 mod readers;
 mod screens;
+mod soak;
 mod support;
 mod training;

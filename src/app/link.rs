@@ -35,6 +35,8 @@ pub struct Link {
     /// The worker is gone: its lock is free.
     pub gone: bool,
     pub pending: VecDeque<Pending>,
+    /// When the record grew last, in seconds since the UI started.
+    pub heard: f64,
     /// A stop was sent.
     pub stopping: bool,
     /// Commands that came before the worker listened.

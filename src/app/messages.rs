@@ -136,6 +136,7 @@ impl State {
         let started = std::mem::take(&mut self.starting);
         self.leaving = self.leaving.filter(|_| started);
         (self.frozen, self.link) = (None, Link::default());
+        self.link.heard = self.now;
         self.tensors.clear();
         self.notice = None;
         self.journal_scroll = 0;
@@ -146,6 +147,7 @@ impl State {
     }
 
     pub(super) fn events(&mut self, events: &[Event]) -> Vec<Effect> {
+        self.link.heard = self.now;
         for event in events {
             self.run.apply(event);
             match event {

@@ -334,6 +334,13 @@ impl State {
         self.replay.is_none() && self.status().is_some_and(Status::is_live)
     }
 
+    /// What is missing of the watched run, in words, when it should be training and shows no sign of it.
+    pub fn missing(&self) -> Option<String> {
+        let status = self.status().filter(|status| matches!(status, Status::Live | Status::Paused))?;
+        let quiet = if self.replay.is_some() { 0.0 } else { self.now - self.link.heard };
+        self.run.pulse.missing(quiet, status == Status::Paused)
+    }
+
     /// Whether this UI may drive the watched run.
     pub fn may_drive(&self) -> bool {
         self.is_live() && !self.options.readonly && !matches!(self.link.control, Control::ReadOnly(_))

@@ -2,9 +2,12 @@
 
 use std::collections::VecDeque;
 
-use crate::protocol::{
-    CheckpointWritten, CommandRecord, Event, Header, Host, Level, Reason, Resumed, RunEnded, StateReport,
-    Update, Validation, Window,
+use crate::{
+    protocol::{
+        CheckpointWritten, CommandRecord, Event, Header, Host, Level, Reason, Resumed, RunEnded, StateReport,
+        Update, Validation, Window,
+    },
+    run::pulse::Pulse,
 };
 
 use super::series::{Place, Series};
@@ -148,6 +151,8 @@ pub struct RunView {
     pub best_val: Option<f64>,
     /// Seconds since the start, of the newest event that has a time.
     pub time: f64,
+    /// What the engine did last, and when the machine was read last.
+    pub pulse: Pulse,
 }
 
 impl RunView {
@@ -190,6 +195,7 @@ impl RunView {
             let place = Place { update: from.update, tokens: from.tokens, time: from.time };
             self.markers.push_back(Marker { place, kind: MarkerKind::Forked });
         }
+        self.pulse.worked = Some(header.forked_from.as_ref().map_or(0.0, |from| from.time));
         self.header = Some(Box::new(header.clone()));
     }
 
@@ -205,6 +211,8 @@ impl RunView {
         }
         self.window = None;
         self.time = update.time;
+        self.pulse.usual = self.update.as_ref().map(|before| update.time - before.time);
+        self.pulse.worked = Some(update.time);
         self.update = Some(update.clone());
     }
 
@@ -216,6 +224,7 @@ impl RunView {
                 Some(self.best_val.map_or(validation.loss, |best: f64| best.min(validation.loss)));
         }
         self.time = validation.time;
+        self.pulse.worked = Some(validation.time);
         self.validation = Some(validation.clone());
     }
 
@@ -223,11 +232,13 @@ impl RunView {
         self.peak_rss = self.peak_rss.max(host.host_rss);
         self.peak_gpu_process = self.peak_gpu_process.max(host.gpu_process_used);
         self.time = self.time.max(host.time);
+        self.pulse.heard = Some(host.time);
         self.host = Some(host.clone());
     }
 
     fn resumed(&mut self, resumed: &Resumed) {
         let from = resumed.from_update;
+        self.pulse = Pulse { worked: Some(resumed.time), heard: None, usual: None };
         for series in [&mut self.loss, &mut self.val, &mut self.grad_norm, &mut self.speed, &mut self.rate] {
             series.truncate(from);
         }
@@ -250,6 +261,7 @@ impl RunView {
     }
 
     fn commanded(&mut self, record: &CommandRecord) {
+        self.pulse.worked = Some(record.time);
         if record.outcome == "applied" {
             match &*record.name {
                 "pause" => {

@@ -19,7 +19,7 @@ use crate::{
     run::{
         Client, Home, RunDir, export, launch,
         list::Lister,
-        lock,
+        lock, pulse,
         reaper::{self, Exit},
         script, standing,
         tail::Tail,
@@ -128,9 +128,15 @@ pub(super) fn follow_with(
     let mut tail = Tail::open_at(run, from);
     // Presses when the run was told to stop.
     let mut told: Option<usize> = None;
+    // When the record grew last, and whether its silence has been told.
+    let mut heard: Option<(Instant, bool)> = None;
     loop {
         let live = lock::is_live(run);
-        for event in tail.poll()? {
+        let events = tail.poll()?;
+        if !events.is_empty() {
+            heard = Some((Instant::now(), false));
+        }
+        for event in events {
             if !printer.print(run, &event)? {
                 return Ok(None);
             }
@@ -138,9 +144,10 @@ pub(super) fn follow_with(
                 if let Some(command) = &ended.summary.resume_command {
                     output::message(&format!("go on with it: {command}"));
                 }
-                let stopped_by_us = told.is_some() && ended.reason == Reason::Stopped;
-                settle(run);
-                return Ok(Some(if stopped_by_us { INTERRUPTED } else { ended.reason.exit_code() }));
+                // By this process, or by a signal that somebody sent to the worker.
+                let interrupted = settle(run) == Some(INTERRUPTED) || told.is_some();
+                let stopped = ended.reason == Reason::Stopped;
+                return Ok(Some(if interrupted && stopped { INTERRUPTED } else { ended.reason.exit_code() }));
             }
         }
         if !live {
@@ -152,6 +159,16 @@ pub(super) fn follow_with(
                 run.worker_log().display(),
                 run.id()
             );
+        }
+        if let Some((last, silent @ false)) = &mut heard
+            && last.elapsed().as_secs_f64() >= pulse::QUIET
+        {
+            *silent = true;
+            output::message(&format!(
+                "no sign of life of the worker of run {} for {} s; it is not dead, and the run goes on when it does",
+                run.id(),
+                pulse::QUIET
+            ));
         }
         let pressed = presses.load(SeqCst);
         if pressed > 0 && told.is_none() {
@@ -173,14 +190,18 @@ pub(super) fn follow_with(
     }
 }
 
-/// Waits until the worker of a run that has ended has left, too.
-fn settle(run: &RunDir) {
-    if reaper::wait(run, reaper::PATIENCE + GONE) == Some(Exit::Killed) {
-        output::message(&format!(
-            "the worker of run {} did not leave within {} s after the run had ended: it was killed",
-            run.id(),
-            reaper::PATIENCE.as_secs()
-        ));
+/// Waits until the worker of a run that has ended has left, too. Returns its exit code, if this process started it.
+fn settle(run: &RunDir) -> Option<i32> {
+    match reaper::wait(run, reaper::PATIENCE + GONE)? {
+        Exit::Gone { code } => code,
+        Exit::Killed => {
+            output::message(&format!(
+                "the worker of run {} did not leave within {} s after the run had ended: it was killed",
+                run.id(),
+                reaper::PATIENCE.as_secs()
+            ));
+            None
+        }
     }
 }
 

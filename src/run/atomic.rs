@@ -7,6 +7,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use super::fault::step;
+
 /// Writes a file under a temporary name beside it, waits until it is on disk, and renames it into place.
 ///
 /// # Errors
@@ -146,15 +148,6 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-#[cfg(test)]
-use super::fault::step;
-
-/// Where tests let a step fail.
-#[cfg(not(test))]
-const fn step() -> io::Result<()> {
-    Ok(())
-}
-
 /// An unused name in the same folder, so that a rename never crosses file systems.
 fn beside(path: &Path) -> io::Result<PathBuf> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
@@ -167,7 +160,8 @@ fn beside(path: &Path) -> io::Result<PathBuf> {
     Ok(path.with_file_name(format!(".{name}.tmp-{}-{count}", std::process::id())))
 }
 
-fn sync_tree(folder: &Path) -> io::Result<()> {
+/// Waits until a folder and everything in it is on disk.
+pub(super) fn sync_tree(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
@@ -181,7 +175,8 @@ fn sync_tree(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-fn sync_parent(path: &Path) -> io::Result<()> {
+/// Waits until the name of a file or folder is on disk.
+pub(super) fn sync_parent(path: &Path) -> io::Result<()> {
     step()?;
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),

@@ -10,7 +10,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{RunDir, RunError, atomic, own};
+use super::{RunDir, RunError, atomic, fault::step, own};
 use crate::{config::Config, protocol::number};
 
 /// Bytes read at once.
@@ -286,7 +286,9 @@ fn best(all: &[Checkpoint]) -> Option<u64> {
 /// A folder cannot be removed.
 pub fn prune(run: &RunDir, keep: usize, keep_best: bool) -> Result<Vec<u64>, RunError> {
     let folder = run.checkpoints();
-    let remove = |path: &Path| fs::remove_dir_all(path).map_err(RunError::io("cannot remove", path));
+    let remove = |path: &Path| {
+        step().and_then(|()| fs::remove_dir_all(path)).map_err(RunError::io("cannot remove", path))
+    };
     let mut found = checkpoints(run)?;
     let best = if keep_best { best(&found) } else { None };
     found.truncate(found.len().saturating_sub(keep.max(1)));
@@ -294,17 +296,29 @@ pub fn prune(run: &RunDir, keep: usize, keep_best: bool) -> Result<Vec<u64>, Run
     for checkpoint in &found {
         // Renamed first: a removal that stops half way must not leave something that looks complete.
         let aside = folder.join(format!(".{:08}.tmp-old", checkpoint.update));
-        fs::rename(&checkpoint.path, &aside).map_err(RunError::io("cannot remove", &checkpoint.path))?;
+        step()
+            .and_then(|()| fs::rename(&checkpoint.path, &aside))
+            .map_err(RunError::io("cannot remove", &checkpoint.path))?;
         remove(&aside)?;
     }
-    if let Ok(entries) = fs::read_dir(&folder) {
-        for entry in entries.flatten() {
-            if atomic::is_temporary(&entry.file_name().to_string_lossy()) {
-                remove(&entry.path())?;
-            }
+    sweep(run)?;
+    Ok(found.into_iter().map(|checkpoint| checkpoint.update).collect())
+}
+
+/// Removes checkpoints that dead workers left half written or half removed. Only the worker that holds the run's lock may
+/// call this.
+///
+/// # Errors
+/// A folder cannot be removed.
+pub fn sweep(run: &RunDir) -> Result<(), RunError> {
+    // A folder that cannot be read has nothing to be swept from.
+    for entry in fs::read_dir(run.checkpoints()).into_iter().flatten().flatten() {
+        if atomic::is_temporary(&entry.file_name().to_string_lossy()) {
+            let path = entry.path();
+            step().and_then(|()| fs::remove_dir_all(&path)).map_err(RunError::io("cannot remove", &path))?;
         }
     }
-    Ok(found.into_iter().map(|checkpoint| checkpoint.update).collect())
+    Ok(())
 }
 
 #[cfg(test)]

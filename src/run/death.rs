@@ -5,7 +5,7 @@ use std::{fs, os::unix::process::ExitStatusExt, path::Path, process::ExitStatus}
 
 use serde::{Deserialize, Serialize};
 
-use super::{RunDir, atomic, own};
+use super::{RunDir, atomic, own, standing};
 
 /// Exit code of a process that an interrupt ended.
 const INTERRUPTED: i32 = 130;
@@ -106,6 +106,9 @@ fn note<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
 pub fn cause(run: &RunDir) -> Option<String> {
     if !run.path().exists() {
         return Some("the run's folder was deleted while it trained".to_owned());
+    }
+    if standing::was_abandoned(run) {
+        return Some("no worker was started: the program that made the run ended first".to_owned());
     }
     told(note(&run.worker_json()).as_ref(), note(&run.death_json()).as_ref(), Kernel::now)
 }

@@ -10,7 +10,7 @@ use std::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Home, RunError, own};
+use super::{Home, RunError, atomic, own};
 use crate::{
     config::{Config, Resolved, change},
     protocol::{Lineage, SCHEMA},
@@ -299,11 +299,13 @@ fn create_new_folder(path: &Path, fill: impl FnOnce(&Path) -> io::Result<()>) ->
     // Nobody else looks into a run, and nobody else speaks to its socket.
     fs::DirBuilder::new().mode(0o700).create(&temporary)?;
     // Renaming onto a run fails, because a run's folder is never empty.
-    let done = fill(&temporary).and_then(|()| fs::rename(&temporary, path));
+    let filled = fill(&temporary).and_then(|()| atomic::sync_tree(&temporary));
+    let done = filled.and_then(|()| fs::rename(&temporary, path));
     if done.is_err() {
         let _ = fs::remove_dir_all(&temporary);
+        return done;
     }
-    done
+    atomic::sync_parent(path)
 }
 
 fn taken(error: &io::Error) -> bool {

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// How long a new worker may take to hold its run's lock.
-const START: Duration = Duration::from_secs(20);
+pub(super) const START: Duration = Duration::from_secs(20);
 /// Time between two looks.
 const POLL: Duration = Duration::from_millis(10);
 /// Lines of the worker's log in an error.
@@ -150,7 +150,9 @@ pub fn resume(run: &RunDir, set: &[String]) -> anyhow::Result<u64> {
     // How many updates other epochs make is known once the data is read.
     let known = entry.total_updates.filter(|_| now.train.epochs == before.train.epochs);
     let total = now.train.max_updates.or(known);
-    if let Some(total) = total.filter(|&total| total > 0 && entry.update >= total) {
+    // One that died in its last validation or checkpoint still has to end.
+    let over = entry.reason.is_some();
+    if let Some(total) = total.filter(|&total| over && total > 0 && entry.update >= total) {
         return Err(RunError::AllMade { run: run.id().to_owned(), total, more: 2 * total }.into());
     }
     let Chosen { program, device } = libtorch::choose(now.train.device)?;

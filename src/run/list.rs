@@ -9,13 +9,14 @@ use super::{
     Home, RunDir, RunError, bounded, last,
     list_cache::{self, Known, Stamp},
     newest::Newest,
+    pulse,
     standing::{self, State},
     tail,
 };
 use crate::{
     config::Config,
     ledger,
-    protocol::{Event, Header, Reason, RunEnded, Summary, number, summary::Measured},
+    protocol::{Event, Header, Lineage, Reason, RunEnded, Summary, number, summary::Measured},
 };
 
 /// Most bytes read from the end of a record of a run that has not ended.
@@ -32,6 +33,9 @@ pub struct RunEntry {
     pub state: State,
     /// Why it ended.
     pub reason: Option<Reason>,
+    /// The checkpoint of another run that it started from.
+    #[serde(default)]
+    pub forked_from: Option<Lineage>,
     /// UTC, RFC 3339.
     pub started: String,
     pub preset: Option<String>,
@@ -212,7 +216,7 @@ fn unfinished(run: &RunDir) -> RunEntry {
         _ => run.config(),
     };
     let mut entry = blank(run, config.as_ref().ok());
-    entry.problem = config.as_ref().err().map(ToString::to_string);
+    entry.problem = newer(run).or_else(|| config.as_ref().err().map(ToString::to_string));
     if let Ok(config) = &config {
         entry.total_updates = config.train.max_updates;
         let ledger = header.as_ref().map_or_else(|| ledger::ledger(config), |header| header.ledger.clone());
@@ -233,6 +237,10 @@ fn unfinished(run: &RunDir) -> RunEntry {
     if entry.state == State::Crashed && entry.problem.is_none() {
         entry.problem = standing::crash_line(run);
     }
+    if entry.state.is_live() && entry.problem.is_none() {
+        let paused = entry.state == State::Paused;
+        entry.problem = pulse::quiet(run).and_then(|quiet| newest.pulse.missing(quiet, paused));
+    }
     let begun = header.as_ref().and_then(|header| header.forked_from.as_ref()).map_or(0, |from| from.update);
     entry.update = newest.update.unwrap_or(begun);
     entry.tokens = newest.tokens;
@@ -243,6 +251,12 @@ fn unfinished(run: &RunDir) -> RunEntry {
     entry.peak_bytes = measured.map(|(bytes, _)| bytes);
     entry.peak_source = measured.map(|(_, source)| source.to_owned());
     entry
+}
+
+/// What the first line says of a version that this one cannot read.
+fn newer(run: &RunDir) -> Option<String> {
+    let line = last::first_line(&run.events()).ok()??;
+    Some(format!("{}: {}", run.events().display(), tail::newer(&line)?))
 }
 
 fn header(run: &RunDir) -> Option<Box<Header>> {
@@ -262,6 +276,7 @@ fn blank(run: &RunDir, config: Option<&Config>) -> RunEntry {
         name: if problem.is_some() { run.name() } else { meta.name },
         state: State::Queued,
         reason: None,
+        forked_from: meta.forked_from,
         started: meta.created,
         preset: config.and_then(|config| config.model.preset.clone()),
         device: None,
@@ -353,6 +368,47 @@ mod tests {
         let resumed = entry();
         assert_eq!((resumed.state, resumed.update, resumed.reason), (State::Live, 49, None));
         assert_eq!(resumed.final_train_loss, Some(3.0), "update 50 was dropped");
+    }
+
+    #[test]
+    fn a_live_run_without_a_sign_of_life_says_so() {
+        let (_folder, run) = sample::run("silent");
+        let _lock = RunLock::acquire(&run).unwrap();
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        for update in 1..=5 {
+            writer.append(&sample::update(update, 3.0)).unwrap();
+        }
+        let problem = || list(&home(&run)).unwrap()[0].problem.clone();
+        assert_eq!(problem(), None);
+        let host = |time| Event::Host(Host { update: 5, time, ..Host::default() });
+        writer.append(&host(4.0)).unwrap();
+        assert_eq!(problem(), None);
+        writer.append(&host(62.5)).unwrap();
+        assert_eq!(problem().unwrap(), "no update for 60 s", "the engine is stuck, the worker is not");
+        let past = std::time::SystemTime::now() - std::time::Duration::from_secs(90);
+        fs::File::options().append(true).open(run.events()).unwrap().set_modified(past).unwrap();
+        assert!(problem().unwrap().starts_with("no sign of life for 9"), "{:?}", problem());
+    }
+
+    #[test]
+    fn a_run_that_nobody_starts_is_not_queued_for_ever() {
+        let (_folder, run) = sample::run("abandoned");
+        let entry = || list(&home(&run)).unwrap().remove(0);
+        assert_eq!(entry().state, State::Queued, "its worker may be about to start");
+        let past = std::time::SystemTime::now() - std::time::Duration::from_secs(90);
+        fs::File::options().append(true).open(run.run_toml()).unwrap().set_modified(past).unwrap();
+        assert_eq!(entry().state, State::Crashed);
+        assert!(entry().problem.unwrap().contains("no worker was started"), "{:?}", entry());
+        crate::run::queue::Queue::of(&home(&run)).add(std::slice::from_ref(&run)).unwrap();
+        assert_eq!(entry().state, State::Queued, "it waits in the line");
+    }
+
+    #[test]
+    fn a_record_of_a_newer_version_is_listed_with_the_version_that_reads_it() {
+        let (_folder, run) = sample::run("newer");
+        fs::write(run.events(), "{\"type\":\"header\",\"schema\":9,\"version\":\"7.0.0\"}\n").unwrap();
+        let problem = list(&home(&run)).unwrap()[0].problem.clone().unwrap();
+        assert!(problem.contains("tui-train 7.0.0") && problem.contains("events.jsonl"), "{problem}");
     }
 
     #[test]

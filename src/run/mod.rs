@@ -13,6 +13,7 @@
 //! writer, tail     events.jsonl, both ends
 //! atomic, bounded  files and folders that are whole or absent; reading no more than can be meant
 //! record, summary  what the events add up to
+//! pulse            signs of life of a worker
 //! standing, list   queued, live, ended or crashed; all runs at a glance
 //! checkpoint       checkpoints on disk; checkpoint_view, tensors, strips: the optimizer's state in them
 //! script           commands that are given at fixed updates
@@ -32,7 +33,6 @@ pub mod death;
 pub mod dir;
 pub mod error;
 pub mod export;
-#[cfg(test)]
 pub(crate) mod fault;
 pub mod find;
 pub mod fork;
@@ -45,6 +45,7 @@ mod list_cache;
 pub mod lock;
 mod newest;
 pub mod own;
+pub mod pulse;
 pub mod queue;
 pub mod reaper;
 pub mod record;

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::tail;
+use super::{pulse::Pulse, tail};
 use crate::protocol::{Event, Header, summary::Measured};
 
 /// Updates without a command between them that show that the run is not paused: while paused each one is asked for.
@@ -21,6 +21,9 @@ pub(super) struct Newest {
     pub(super) paused: Option<bool>,
     updates_without_command: u32,
     pub(super) peak: Option<Measured>,
+    pub(super) pulse: Pulse,
+    /// The time of the newest update.
+    updated: Option<f64>,
     /// Older lines of updates after this one were dropped by a resumption.
     limit: Option<u64>,
 }
@@ -39,6 +42,11 @@ impl Newest {
         let counts = |update: u64| self.limit.is_none_or(|limit| update <= limit);
         match event {
             Event::Update(update) if counts(update.update) => {
+                self.pulse.worked.get_or_insert(update.time);
+                match self.updated {
+                    None => self.updated = Some(update.time),
+                    Some(newest) => _ = self.pulse.usual.get_or_insert(newest - update.time),
+                }
                 self.updates_without_command += 1;
                 if self.updates_without_command >= FREE_UPDATES {
                     self.paused.get_or_insert(false);
@@ -58,10 +66,12 @@ impl Newest {
                 }
             }
             Event::Validation(validation) if counts(validation.update) && self.val_loss.is_none() => {
+                self.pulse.worked.get_or_insert(validation.time);
                 self.val_loss = Some(validation.loss);
                 self.has_validation = true;
             }
             Event::Host(host) if self.peak.is_none() && counts(host.update) => {
+                self.pulse.heard.get_or_insert(host.time);
                 // The newest reading: the allocator keeps its own peak, the others are as they are now.
                 self.peak = host
                     .allocator_peak
@@ -69,6 +79,7 @@ impl Newest {
             }
             Event::Command(command) if command.outcome == "applied" => {
                 self.updates_without_command = 0;
+                self.pulse.worked.get_or_insert(command.time);
                 match &*command.name {
                     "pause" | "step" | "step_micro_batch" => self.paused.get_or_insert(true),
                     "resume" => self.paused.get_or_insert(false),
@@ -78,10 +89,15 @@ impl Newest {
             Event::Resumed(resumed) => {
                 let from_update = resumed.from_update;
                 self.paused.get_or_insert(false);
+                self.pulse.worked.get_or_insert(resumed.time);
+                self.pulse.heard.get_or_insert(resumed.time);
                 self.update = self.update.or(Some(from_update));
                 self.limit = Some(self.limit.map_or(from_update, |limit| limit.min(from_update)));
             }
-            Event::Header(_) => return ControlFlow::Break(()),
+            Event::Header(header) => {
+                self.pulse.worked.get_or_insert(header.forked_from.map_or(0.0, |from| from.time));
+                return ControlFlow::Break(());
+            }
             _ => {}
         }
         if self.has_update && self.has_validation && self.train_loss.is_some() && self.paused.is_some() {

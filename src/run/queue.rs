@@ -318,6 +318,15 @@ impl Queue {
     }
 }
 
+/// Whether the run waits in the line of its home, or is being started from there.
+pub fn holds(run: &RunDir) -> bool {
+    let home = run.path().parent().and_then(Path::parent).map(Home::at);
+    // Where the line cannot be read nobody knows.
+    home.is_some_and(|home| {
+        Queue::of(&home).entries().is_ok_and(|entries| entries.iter().any(|entry| entry.id == run.id()))
+    })
+}
+
 /// Whether the run was taken out of the line before it started.
 pub fn was_removed(run: &RunDir) -> bool {
     run.path().join(REMOVED).exists()

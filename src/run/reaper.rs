@@ -25,8 +25,8 @@ const SELDOM: u32 = 25;
 /// How a worker left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, or somebody else killed it.
-    Gone,
+    /// By itself, with this exit code, or somebody else killed it.
+    Gone { code: Option<i32> },
     /// Its run had ended and it did not: it was killed.
     Killed,
 }
@@ -49,7 +49,7 @@ pub fn look_after(child: Child, run: &RunDir) {
     });
     if started.is_err() {
         // Without a thread the zombie lasts as long as this process: no harm.
-        note(&run, Some(Exit::Gone));
+        note(&run, Some(Exit::Gone { code: None }));
     }
 }
 
@@ -71,9 +71,11 @@ fn watch(mut child: Child, run: &RunDir) -> Exit {
     // A run that goes on has the end of its last worker in its record.
     let before = length();
     let mut ended: Option<Instant> = None;
+    let mut code = None;
     for look in 0_u32.. {
         match child.try_wait() {
             Ok(Some(status)) => {
+                code = status.code();
                 if !status.success() {
                     death::died(run, child.id(), status);
                 }
@@ -93,7 +95,7 @@ fn watch(mut child: Child, run: &RunDir) -> Exit {
         }
         std::thread::sleep(POLL);
     }
-    Exit::Gone
+    Exit::Gone { code }
 }
 
 /// Whether the last line of the record is the run's end.

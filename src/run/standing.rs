@@ -1,10 +1,10 @@
 //! How a run stands: queued, live, ended, or crashed.
 
-use std::fmt;
+use std::{fmt, fs, time::SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::{RunDir, death, last, lock, queue};
+use super::{RunDir, death, last, launch, lock, queue};
 use crate::protocol::Reason;
 
 /// The state of a run, as lists show it.
@@ -65,9 +65,21 @@ impl State {
             }
             None if lock::was_started(run) || run.events().exists() => Self::Crashed,
             None if queue::was_removed(run) => Self::Stopped,
+            None if was_abandoned(run) => Self::Crashed,
             None => Self::Queued,
         }
     }
+}
+
+/// Whether a run was made and neither started in time nor put into the line.
+pub fn was_abandoned(run: &RunDir) -> bool {
+    let made = fs::metadata(run.run_toml()).and_then(|file| file.modified()).ok();
+    let age = made.and_then(|made| SystemTime::now().duration_since(made).ok());
+    age.is_some_and(|age| age > launch::START)
+        && !lock::was_started(run)
+        && !run.events().exists()
+        && !queue::was_removed(run)
+        && !queue::holds(run)
 }
 
 impl fmt::Display for State {

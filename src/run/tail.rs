@@ -10,8 +10,8 @@ use std::{
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use super::{RunDir, bounded::LONGEST_LINE, own};
-use crate::protocol::Event;
+use super::{RunDir, bounded::LONGEST_LINE, own, text};
+use crate::protocol::{Event, SCHEMA};
 
 /// Bytes read at once.
 const BLOCK: usize = 1 << 20;
@@ -58,6 +58,8 @@ pub enum Line {
     Event(Event),
     /// An event of a type that a newer version writes.
     Unknown,
+    /// The line says that what follows is of a newer schema; a sentence.
+    Newer(String),
     /// Not an event at all, such as a line that a dead worker left torn.
     Corrupt,
     /// Nothing but white space.
@@ -157,12 +159,16 @@ impl Tail {
                 let rest = lines.iter().position(|&byte| byte == b'\n').map_or(end, |newline| newline + 1);
                 lines = &lines[rest..];
             }
-            for line in parse_all(lines, self.newest_state) {
+            let lines = parse_all(lines, self.newest_state);
+            if let Some(Line::Newer(why)) = lines.iter().find(|line| matches!(line, Line::Newer(_))) {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, why.clone()));
+            }
+            for line in lines {
                 match line {
                     Line::Event(event) => take(event),
                     Line::Unknown => self.unknown += 1,
                     Line::Corrupt => self.corrupt += 1,
-                    Line::Empty => {}
+                    Line::Empty | Line::Newer(_) => {}
                 }
             }
             self.offset += end as u64;
@@ -246,6 +252,9 @@ pub fn parse(line: &[u8]) -> Line {
     if let Some(event) = direct {
         return Line::Event(event);
     }
+    if let Some(why) = newer(line) {
+        return Line::Newer(why);
+    }
     #[derive(Deserialize)]
     struct Typed {
         r#type: String,
@@ -259,6 +268,31 @@ pub fn parse(line: &[u8]) -> Line {
             _ => Line::Corrupt,
         },
     }
+}
+
+/// The sentence for a header, or a resumption with one, whose schema only a newer version reads.
+pub(super) fn newer(line: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Version {
+        #[serde(default)]
+        schema: u32,
+        #[serde(default)]
+        version: Option<String>,
+        header: Option<Box<Self>>,
+    }
+    if !matches!(kind(line), Some("header" | "resumed")) {
+        return None;
+    }
+    let Version { schema, version, header } = serde_json::from_slice(line).ok()?;
+    let (schema, version) = header.map_or((schema, version), |header| (header.schema, header.version));
+    let version = version.as_deref().map_or_else(|| "a newer version".to_owned(), text::plain);
+    (schema > SCHEMA).then(|| {
+        format!(
+            "written by tui-train {version} in schema {schema}, and this is {}, which reads schema {SCHEMA}: use {version} \
+             or newer",
+            env!("CARGO_PKG_VERSION")
+        )
+    })
 }
 
 /// The type of an event if it is written first.
@@ -305,6 +339,25 @@ mod tests {
         assert_eq!(read[4], events[3]);
         assert_eq!(tail.poll().unwrap(), []);
         assert_eq!(tail.skipped(), 0);
+    }
+
+    #[test]
+    fn a_record_of_a_newer_schema_is_refused_with_the_version_that_reads_it() {
+        let later = r#"{"type":"header","schema":7,"version":"4.2.0\u001b[2J","dream":1}"#;
+        let resumed = format!(r#"{{"type":"resumed","from_update":3,"header":{later}}}"#);
+        for line in [later, &resumed] {
+            let (_folder, run) = sample::run("newer");
+            let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+            writer.append(&sample::update(1, 2.5)).unwrap();
+            append(&run, &format!("{line}\n"));
+            let mut tail = Tail::open(&run);
+            for _ in 0..2 {
+                let why = tail.poll().unwrap_err().to_string();
+                assert!(why.contains("tui-train 4.2.0") && why.contains("or newer"), "{why}");
+                assert!(why.contains("in schema 7") && why.contains("reads schema 1"), "{why}");
+                assert!(!why.contains('\u{1b}'), "{why}");
+            }
+        }
     }
 
     #[test]

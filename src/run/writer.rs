@@ -6,7 +6,7 @@ use std::{
     os::unix::fs::MetadataExt,
 };
 
-use super::{RunDir, own};
+use super::{RunDir, fault::step, own};
 use crate::protocol::{Event, Header};
 
 /// Appends events. There is one for a run: that of the worker that holds its lock.
@@ -134,15 +134,6 @@ fn write(file: &mut File, line: &[u8]) -> io::Result<()> {
     }
     #[cfg(not(test))]
     file.write_all(line)
-}
-
-#[cfg(test)]
-use super::fault::step;
-
-/// Where tests let a step fail.
-#[cfg(not(test))]
-const fn step() -> io::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]

@@ -91,7 +91,11 @@ impl Follower {
                 return;
             }
             // A folder that vanishes takes its files with it: what was live is gone all the same.
-            let known = live || alive.is_some() || lock::was_started(&self.run) || self.run.events().exists();
+            let known = live
+                || alive.is_some()
+                || lock::was_started(&self.run)
+                || self.run.events().exists()
+                || standing::was_abandoned(&self.run);
             if known && alive != Some(live) {
                 alive = Some(live);
                 if !live {

@@ -148,6 +148,9 @@ fn header(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
             right.insert(at, span(text, role, theme));
         }
     };
+    if let Some(missing) = state.missing() {
+        add(format!("{missing} "), Role::Warning, false);
+    }
     if state.frozen.is_some() {
         add("frozen ".to_owned(), Role::Warning, false);
     }

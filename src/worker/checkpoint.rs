@@ -16,6 +16,7 @@ use crate::{
     run::{
         RunDir, atomic,
         checkpoint::{CheckpointInfo, FORMAT, FileHash, Progress},
+        fault::step,
     },
 };
 
@@ -93,8 +94,12 @@ impl Snapshot {
     pub fn write(mut self, run: &RunDir) -> io::Result<u64> {
         let folder = run.checkpoint(self.info.update);
         // Not its parents: a folder that was deleted under the run does not come back.
+        step()?;
         match std::fs::create_dir(run.checkpoints()) {
-            Ok(()) => std::fs::File::open(run.path())?.sync_all()?,
+            Ok(()) => {
+                step()?;
+                std::fs::File::open(run.path())?.sync_all()?;
+            }
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             Err(_) => {}
         }
@@ -111,6 +116,7 @@ impl Snapshot {
             }
             let info = serde_json::to_vec_pretty(&self.info)?;
             bytes += info.len() as u64;
+            step()?;
             std::fs::write(temporary.join("checkpoint.json"), info)
         })?;
         Ok(bytes)
@@ -119,8 +125,11 @@ impl Snapshot {
 
 fn write_tensors(path: &Path, tensors: &[(String, Host)]) -> io::Result<()> {
     let metadata = Some([("format".to_owned(), "pt".to_owned())].into());
+    step()?;
     safetensors::serialize_to_file(tensors.iter().map(|(name, tensor)| (name, tensor)), metadata, path)
-        .map_err(io::Error::other)
+        .map_err(io::Error::other)?;
+    // As if it had failed in the middle: the file is there.
+    step()
 }
 
 /// A tensor on the host as safetensors stores it.

@@ -434,8 +434,11 @@ impl Engine<'_> {
         };
         let snapshot = Snapshot::take(&self.around.run, &*self.training, position)?;
         self.send(Event::Snapshot(protocol::Snapshot { update, time }));
+        // What cannot be begun is due again.
+        self.last_checkpoint = None;
+        self.keeper.begin(snapshot, time, told)?;
         (self.last_checkpoint, self.last_checkpoint_at) = (Some(update), Instant::now());
-        self.keeper.begin(snapshot, time, told)
+        Ok(())
     }
 
     fn alert(&self, level: Level, message: String) {

@@ -10,6 +10,8 @@ use std::{
     thread::JoinHandle,
 };
 
+use thiserror::Error;
+
 use crate::{
     protocol::{Alert, Event, Header, Level, Resumed},
     run::{RunDir, record::Record, tensorboard::Live, writer::EventWriter},
@@ -19,7 +21,58 @@ use crate::{
 const DEPTH: usize = 4096;
 
 /// A handle that sends events to the writer; cheap to clone.
-pub type Events = SyncSender<Event>;
+#[derive(Debug, Clone)]
+pub struct Events(SyncSender<Queued>);
+
+/// What waits for the writer.
+#[derive(Debug)]
+enum Queued {
+    Event(Event),
+    /// Tell it when everything before is on the disk.
+    Settle(SyncSender<()>),
+}
+
+/// The writer has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("the thread that writes events has ended")]
+pub struct Closed;
+
+impl Events {
+    /// Sends one event; waits only while the queue is full.
+    ///
+    /// # Errors
+    /// The writer has ended.
+    pub fn send(&self, event: Event) -> Result<(), Closed> {
+        self.0.send(Queued::Event(event)).map_err(|_| Closed)
+    }
+
+    /// Waits until everything that was sent before is on the disk, if the disk takes it: what it does not take is told in
+    /// the record and at the end of the run.
+    ///
+    /// # Errors
+    /// The writer has ended.
+    pub fn settle(&self) -> Result<(), Closed> {
+        let (told, done) = sync_channel(1);
+        self.0.send(Queued::Settle(told)).map_err(|_| Closed)?;
+        done.recv().map_err(|_| Closed)
+    }
+
+    /// A handle whose events come back as they are.
+    #[cfg(test)]
+    pub(super) fn kept() -> (Self, std::sync::mpsc::Receiver<Event>) {
+        let (queue, queued) = sync_channel(DEPTH);
+        let (sender, events) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for queued in queued {
+                match queued {
+                    Queued::Event(event) => drop(sender.send(event)),
+                    Queued::Settle(told) => drop(told.send(())),
+                }
+            }
+        });
+        (Self(queue), events)
+    }
+}
 
 /// The writer thread. It also folds what it writes, so that the summary is a function of the record alone.
 #[derive(Debug)]
@@ -111,14 +164,23 @@ impl EventLog {
     }
 
     fn write(mut writer: Files, mut record: Record, gone: Arc<AtomicBool>) -> io::Result<Self> {
-        let (events, queue) = sync_channel::<Event>(DEPTH);
+        let (events, queue) = sync_channel(DEPTH);
         let thread = std::thread::Builder::new().name("writer".into()).spawn(move || {
             let mut outcome = Ok(());
             let mut lost = 0_u64;
-            for event in queue {
-                record.apply(&event);
+            for queued in queue {
+                let event = match queued {
+                    Queued::Event(event) => event,
+                    Queued::Settle(told) => {
+                        outcome = outcome.and(writer.sync());
+                        // Whoever waits may be gone.
+                        let _ = told.send(());
+                        continue;
+                    }
+                };
                 // A disk that was full for a moment costs the events of that moment, no more.
                 let appended = writer.append(&event);
+                record.take(event);
                 if let Err(error) = &appended {
                     lost += 1;
                     // Nothing that is trained from here on could be kept.
@@ -137,7 +199,7 @@ impl EventLog {
             }
             (writer, record, outcome)
         })?;
-        Ok(Self { events: Some(events), thread: Some(thread) })
+        Ok(Self { events: Some(Events(events)), thread: Some(thread) })
     }
 
     /// A sender of events.

@@ -36,30 +36,7 @@ impl Keeper {
         // Its failure has been told.
         let _ = self.wait();
         let (run, keep, events) = (self.run.clone(), self.keep.clone(), self.events.clone());
-        let write = move || {
-            let update = snapshot.update();
-            let written = snapshot.write(&run);
-            // The writer of events outlives this thread; should it have failed, the run reports it at its end.
-            match &written {
-                Ok(bytes) => drop(events.send(Event::Checkpoint(on_disk(&run, update, time, *bytes)))),
-                Err(error) => drop(events.send(alert(
-                    update,
-                    time,
-                    Level::Error,
-                    format!("the checkpoint of update {update} was not written: {error}"),
-                ))),
-            }
-            if let Some(told) = told {
-                told(written.as_ref().map(|_| ()));
-            }
-            if written.is_ok()
-                && let Err(error) = stored::prune(&run, keep.keep_last, keep.keep_best)
-            {
-                let message = format!("an old checkpoint could not be removed: {error}");
-                let _ = events.send(alert(update, time, Level::Warning, message));
-            }
-            written.map(|_| ())
-        };
+        let write = move || write(&run, &keep, &events, snapshot, time, told);
         self.in_flight = Some(std::thread::Builder::new().name("checkpoint".into()).spawn(write)?);
         Ok(())
     }
@@ -92,6 +69,41 @@ impl Drop for Keeper {
     }
 }
 
+/// Writes one, tells what became of it, and removes what is not kept.
+fn write(
+    run: &RunDir,
+    keep: &CheckpointConfig,
+    events: &Events,
+    snapshot: Snapshot,
+    time: f64,
+    told: Option<Told>,
+) -> io::Result<()> {
+    let update = snapshot.update();
+    // A run goes on from a checkpoint with the record so far: the events of its updates must be there, even when the
+    // machine stops. The writer outlives this thread; should it have failed, the run reports it at its end.
+    let _ = events.settle();
+    let written = snapshot.write(run);
+    match &written {
+        Ok(bytes) => drop(events.send(Event::Checkpoint(on_disk(run, update, time, *bytes)))),
+        Err(error) => drop(events.send(alert(
+            update,
+            time,
+            Level::Error,
+            format!("the checkpoint of update {update} was not written: {error}"),
+        ))),
+    }
+    if let Some(told) = told {
+        told(written.as_ref().map(|_| ()));
+    }
+    if written.is_ok()
+        && let Err(error) = stored::prune(run, keep.keep_last, keep.keep_best)
+    {
+        let message = format!("an old checkpoint could not be removed: {error}");
+        let _ = events.send(alert(update, time, Level::Warning, message));
+    }
+    written.map(|_| ())
+}
+
 fn on_disk(run: &RunDir, update: u64, time: f64, bytes: u64) -> CheckpointWritten {
     let path = run.checkpoint(update);
     let path = path.strip_prefix(run.path()).unwrap_or(&path).display().to_string();
@@ -101,3 +113,6 @@ fn on_disk(run: &RunDir, update: u64, time: f64, bytes: u64) -> CheckpointWritte
 fn alert(update: u64, time: f64, level: Level, message: String) -> Event {
     Event::Alert(Alert { update, time, level, message })
 }
+
+#[cfg(test)]
+mod tests;

@@ -75,6 +75,7 @@ impl Beginning {
             atomic::write_file(&run.resumed_toml(), self.config.to_toml()?.as_bytes())
                 .with_context(|| format!("cannot write {}", run.resumed_toml().display()))?;
         }
+        checkpoint::sweep(run)?;
         for (checkpoint, _) in self.good.iter().flat_map(|good| &good.passed_over) {
             checkpoint::set_aside(checkpoint)?;
         }

@@ -38,6 +38,9 @@ fn a_fork_with_nothing_changed_is_the_rest_of_the_run() {
         events.iter().filter(|event| event["type"] == "update").map(|event| event["tokens"].clone()).collect()
     };
     assert_eq!(tokens(&forked), tokens(&base)[2..]);
+    let listed = sandbox.json(&["list", "--json"]);
+    let forks = listed["runs"].as_array().unwrap().iter().find(|run| run["name"] == "same").unwrap();
+    assert_eq!(forks["forked_from"], header["forked_from"], "lists know where it comes from");
     let shown = sandbox.json(&["show", "same", "--json"]);
     assert_eq!((&shown["updates"], &shown["forked_from"]["update"]), (&6.into(), &2.into()));
     assert_eq!(sandbox.json(&["inspect", "same", "--json"])["optimizer"], "adamw");

@@ -105,6 +105,49 @@ fn a_signal_to_the_worker_ends_the_run_with_a_checkpoint() {
 }
 
 #[test]
+fn whoever_follows_a_worker_that_a_signal_ends_exits_as_after_an_interrupt() {
+    let sandbox = Sandbox::new();
+    let mut arguments = vec!["run", "--json", "--set", "train.max_updates=1000000"];
+    SMALL.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    let follower = sandbox.command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("a record", || {
+        let run = sandbox.runs().pop()?;
+        text(run.join("events.jsonl")).contains("\"type\":\"update\"").then_some(())
+    });
+    signal("-TERM", text(sandbox.runs()[0].join("lock")).trim().parse().unwrap());
+    let output = follower.wait_with_output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{message}");
+    assert!(message.contains("tui-train resume"), "{message}");
+}
+
+#[test]
+fn a_worker_that_is_suspended_is_said_to_show_no_sign_of_life() {
+    let sandbox = Sandbox::new();
+    let mut arguments = vec!["run", "--json", "--set", "train.max_updates=1000000"];
+    SMALL.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    let mut follower =
+        sandbox.command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("a record", || {
+        let run = sandbox.runs().pop()?;
+        text(run.join("events.jsonl")).contains("\"type\":\"update\"").then_some(())
+    });
+    let worker = text(sandbox.runs()[0].join("lock")).trim().parse().unwrap();
+    signal("-STOP", worker);
+    let silent = sandbox.wait_for_list("its silence", |runs| !runs[0]["problem"].is_null());
+    assert_eq!(silent[0]["state"], "live", "{}", silent[0]);
+    assert!(silent[0]["problem"].as_str().unwrap().starts_with("no sign of life for"), "{}", silent[0]);
+    let mut line = String::new();
+    let stderr = follower.stderr.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stderr), &mut line).unwrap();
+    assert!(line.contains("no sign of life of the worker"), "{line}");
+    signal("-CONT", worker);
+    sandbox.wait_for_list("signs of life", |runs| runs[0]["problem"].is_null());
+    signal("-TERM", worker);
+    assert_eq!(follower.wait().unwrap().code(), Some(130));
+}
+
+#[test]
 fn a_second_signal_ends_the_worker_at_once_and_leaves_whole_files() {
     let sandbox = Sandbox::new();
     let (run, mut worker) = bare_worker(&sandbox);

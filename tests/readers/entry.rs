@@ -80,6 +80,12 @@ pub(crate) fn config(bytes: &[u8]) {
 pub(crate) fn events(bytes: &[u8]) {
     let scratch = Scratch::new();
     let mut tail = Tail::at(&scratch.file("events.jsonl", bytes));
+    let newer = |line| matches!(tail::parse(line), Line::Newer(_));
+    if bytes.split(|&byte| byte == b'\n').any(newer) {
+        // Refused with a sentence.
+        let _ = tail.poll();
+        return;
+    }
     let events = tail.poll().expect("a record of any bytes is read");
     let (mut record, mut view) = (Record::default(), RunView::default());
     let mut lines = (0, 0);
@@ -92,7 +98,7 @@ pub(crate) fn events(bytes: &[u8]) {
                 record.take(event);
             }
             Line::Unknown | Line::Corrupt => lines.1 += 1,
-            Line::Empty => {}
+            Line::Empty | Line::Newer(_) => {}
         }
     }
     assert_eq!((events.len(), tail.skipped()), lines, "what is not read is counted");

@@ -5,4 +5,5 @@ mod drive;
 mod manners;
 mod replay;
 mod signals;
+mod survival;
 mod terminal;

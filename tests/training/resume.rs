@@ -9,7 +9,10 @@ use std::{
 use serde_json::Value;
 use tui_train::run::RunDir;
 
-use crate::support::{Sandbox, device_name, events};
+use crate::support::{
+    Sandbox, device_name, events,
+    trace::{checkpoints, last, trace},
+};
 
 /// Settings under which nothing is left out: shuffling, accumulation, and a schedule that moves.
 const WHOLE: [&str; 9] = [
@@ -49,39 +52,6 @@ fn killed(run: &Path, after: u64) {
     for newer in checkpoints(run).into_iter().filter(|path| !path.ends_with("00000004")) {
         std::fs::remove_dir_all(newer).unwrap();
     }
-}
-
-/// Oldest first.
-fn checkpoints(run: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(run.join("checkpoints")).unwrap();
-    let mut all: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    all.sort();
-    all
-}
-
-/// Losses, norms and rates of every update that counts, and every validation loss, as they are written.
-fn trace(run: &Path) -> Vec<Value> {
-    let mut trace: Vec<Value> = Vec::new();
-    let written = std::fs::read_to_string(run.join("events.jsonl")).unwrap();
-    for event in written.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
-        match event["type"].as_str().unwrap() {
-            "resumed" => trace.retain(|row| row[0].as_u64() <= event["from_update"].as_u64()),
-            "update" => trace.push(serde_json::json!([
-                event["update"],
-                event["train/loss"],
-                event["train/grad_norm"],
-                event["train/learning_rate"],
-                event["tokens"],
-            ])),
-            "validation" => trace.push(serde_json::json!([event["update"], event["val/loss"]])),
-            _ => {}
-        }
-    }
-    trace
-}
-
-fn last(run: &Path, file: &str) -> Vec<u8> {
-    std::fs::read(checkpoints(run).pop().unwrap().join(file)).unwrap()
 }
 
 /// Whether numbers are the same: to the bit on flex.

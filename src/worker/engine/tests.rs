@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::mpsc::{channel, sync_channel},
+    sync::mpsc::channel,
 };
 
 use super::{
@@ -147,7 +147,7 @@ fn ran_in(
     let (folder, run) = sample::run_with("scripted", settings);
     before(&run);
     let config = Layers::new().with_assignments(settings).unwrap().resolve().unwrap().config;
-    let (events, written) = sync_channel(1000);
+    let (events, written) = Events::kept();
     let mut training = Scripted {
         outcomes: outcomes.iter().copied().collect(),
         optimizer: optim::build(&config.optimizer),
