@@ -66,10 +66,15 @@ enum Outcome {
 }
 
 fn follow(home: &Home, runs: &[RunDir], json: bool, presses: &AtomicUsize) -> anyhow::Result<i32> {
-    let mut worst = 0;
+    let (mut worst, mut left) = (0, 0);
     let mut trained = Vec::new();
     for (at, run) in runs.iter().enumerate() {
-        let outcome = match one(home, run, json, presses) {
+        // Before the run stops: the next one would start.
+        let mut before_stop = || {
+            left += give_up(home, &runs[at + 1..])?;
+            Ok(())
+        };
+        let outcome = match one(home, run, json, presses, &mut before_stop) {
             Ok(outcome) => outcome,
             Err(error) => {
                 output::message(&format!("error: {error:#}"));
@@ -87,7 +92,7 @@ fn follow(home: &Home, runs: &[RunDir], json: bool, presses: &AtomicUsize) -> an
             }
         }
         if presses.load(SeqCst) > 0 {
-            let left = give_up(home, &runs[at..])?;
+            left += give_up(home, &runs[at..])?;
             output::message(&format!("{left} of the runs had not started and were taken out of the queue"));
             return Ok(INTERRUPTED);
         }
@@ -108,7 +113,13 @@ fn follow(home: &Home, runs: &[RunDir], json: bool, presses: &AtomicUsize) -> an
 }
 
 /// Waits for the run to start and prints it until it ends.
-fn one(home: &Home, run: &RunDir, json: bool, presses: &AtomicUsize) -> anyhow::Result<Outcome> {
+fn one(
+    home: &Home,
+    run: &RunDir,
+    json: bool,
+    presses: &AtomicUsize,
+    before_stop: &mut dyn FnMut() -> anyhow::Result<()>,
+) -> anyhow::Result<Outcome> {
     let line = Queue::of(home);
     let mut looked = Instant::now();
     while !(lock::is_live(run) || run.events().exists()) {
@@ -129,7 +140,8 @@ fn one(home: &Home, run: &RunDir, json: bool, presses: &AtomicUsize) -> anyhow::
         }
         std::thread::sleep(POLL);
     }
-    Ok(follow_with(run, 0, Printer::of_many(json), presses)?.map_or(Outcome::Unread, Outcome::Ended))
+    Ok(follow_with(run, 0, Printer::of_many(json), presses, before_stop)?
+        .map_or(Outcome::Unread, Outcome::Ended))
 }
 
 /// Takes the runs that still wait out of the queue and returns how many there were.

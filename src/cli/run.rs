@@ -115,15 +115,17 @@ pub(super) fn interrupts() -> std::io::Result<Arc<AtomicUsize>> {
 pub(super) fn follow(run: &RunDir, from: u64, json: bool, presses: &AtomicUsize) -> anyhow::Result<i32> {
     let total = Lister::default().entry(run).total_updates.filter(|_| from > 0).unwrap_or(0);
     let printer = Printer { json, brief: false, last_line: None, total };
-    Ok(follow_with(run, from, printer, presses)?.unwrap_or(0))
+    Ok(follow_with(run, from, printer, presses, &mut || Ok(()))?.unwrap_or(0))
 }
 
-/// The same; nothing when nobody reads any more.
+/// The same; nothing when nobody reads any more. `before_stop` is done on an interrupt, before the run is told to stop, and
+/// again until it listens.
 pub(super) fn follow_with(
     run: &RunDir,
     from: u64,
     mut printer: Printer,
     presses: &AtomicUsize,
+    before_stop: &mut dyn FnMut() -> anyhow::Result<()>,
 ) -> anyhow::Result<Option<i32>> {
     let mut tail = Tail::open_at(run, from);
     // Presses when the run was told to stop.
@@ -172,6 +174,7 @@ pub(super) fn follow_with(
         }
         let pressed = presses.load(SeqCst);
         if pressed > 0 && told.is_none() {
+            before_stop()?;
             // The worker may not listen yet, or not any more: then the next look tries again, or sees the end.
             if let Ok(mut client) = Client::connect(run)
                 && client.send(Command::Stop).is_ok()

@@ -273,7 +273,7 @@ impl<'a> Victim<'a> {
     }
 
     /// Lets it come to its end.
-    pub(super) fn finish(&mut self) {
+    pub(super) fn finish(&self) {
         let output = self.start().wait_with_output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         self.ended();
