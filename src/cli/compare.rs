@@ -1,8 +1,6 @@
 //! `tui-train compare RUN RUN...`: what differs, and the verdict.
 
-use anyhow::ensure;
-
-use super::output;
+use super::{BAD_USAGE, output};
 use crate::run::{
     Home, RunDir,
     compare::{Comparison, compare},
@@ -29,7 +27,10 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     let home = Home::from_env()?;
     let runs = args.runs.iter().map(|text| RunDir::resolve(&home, text)).collect::<Result<Vec<_>, _>>()?;
     for (index, run) in runs.iter().enumerate() {
-        ensure!(!runs[..index].contains(run), "run {} is named twice: name different runs", run.id());
+        if runs[..index].contains(run) {
+            output::message(&format!("error: run {} is named twice: name different runs", run.id()));
+            return Ok(BAD_USAGE);
+        }
     }
     let comparison = compare(&runs)?;
     if args.json { output::json(&comparison) } else { output::text(&page(&comparison)) }

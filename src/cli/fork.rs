@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
     /// Name of the new run
-    #[arg(long)]
+    #[arg(long, value_parser = super::settings::run_name)]
     name: Option<String>,
     /// Print lines instead of opening the screens
     #[arg(long)]

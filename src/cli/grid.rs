@@ -12,7 +12,7 @@ use super::{
     run::{Args, Printer, check_data, follow_with, interrupts},
 };
 use crate::{
-    config::{Config, Resolved, grid},
+    config::{Config, ConfigError, Resolved, grid},
     run::{Home, Queue, RunDir, State, compare::compare as compare_runs, launch, list::Lister, lock},
 };
 
@@ -26,6 +26,16 @@ const LOOK_AFTER: Duration = Duration::from_secs(2);
 /// # Errors
 /// A combination cannot be used: then nothing is queued.
 pub(super) fn run(args: &Args) -> anyhow::Result<i32> {
+    for setting in &args.settings.set {
+        let key = setting.split('=').next().unwrap_or_default().trim();
+        let in_grid = |axis: &String| axis.split('=').next().is_some_and(|other| other.trim() == key);
+        if args.grid.iter().any(in_grid) {
+            return Err(ConfigError::Conflict(format!(
+                "{key} is set by --set and has its values in the grid: remove one of the two"
+            ))
+            .into());
+        }
+    }
     let members = grid::resolve(&args.settings.layers()?, &args.grid, args.name.as_deref())?;
     let mut checked: Vec<&Config> = Vec::new();
     for member in &members {
@@ -93,7 +103,7 @@ fn follow(home: &Home, runs: &[RunDir], json: bool, presses: &AtomicUsize) -> an
         }
         if presses.load(SeqCst) > 0 {
             left += give_up(home, &runs[at..])?;
-            output::message(&format!("{left} of the runs had not started and were taken out of the queue"));
+            output::message(&format!("{left} of the runs, not started yet, taken out of the queue"));
             return Ok(INTERRUPTED);
         }
     }

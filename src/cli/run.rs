@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(long, value_name = "KEY=A,B")]
     pub(super) grid: Vec<String>,
     /// Name of the run
-    #[arg(long)]
+    #[arg(long, value_parser = super::settings::run_name)]
     pub(super) name: Option<String>,
     /// Give the commands of this file, as `export --format commands` writes it, at their updates; the configuration in
     /// it is taken, too, and CONFIG.toml and --set go before it

@@ -65,6 +65,13 @@ impl Settings {
             Some(path) => base.with_file(path)?,
             None => base,
         };
+        let by_key =
+            |setting: &String| setting.split('=').next().is_some_and(|key| key.trim() == "train.device");
+        if self.device.is_some() && self.set.iter().any(by_key) {
+            return Err(ConfigError::Conflict(
+                "--device and --set train.device are both given: remove one of the two".into(),
+            ));
+        }
         let device = self.device.as_ref().map(|device| format!("train.device={device}"));
         layers.with_environment(environment())?.with_assignments(self.set.iter().chain(device.as_ref()))
     }
@@ -74,4 +81,16 @@ impl Settings {
 pub fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+/// What a run may be called.
+///
+/// # Errors
+/// Nothing can be seen of the name, or it stands for another run.
+pub fn run_name(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("a run needs a name that can be seen".to_owned()),
+        "latest" => Err("`latest` stands for the newest run, whatever its name".to_owned()),
+        _ => Ok(text.to_owned()),
+    }
 }

@@ -49,7 +49,7 @@ impl Layers {
     pub fn with_toml(mut self, text: &str, origin: &str) -> Result<Self, ConfigError> {
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| ConfigError::File {
             path: origin.to_owned(),
-            problem: format!("not valid TOML: {}", error.to_string().trim().replace('\n', " ")),
+            problem: toml_problem(text, &error),
         })?;
         let mut flat = Vec::new();
         flatten("", &table, &mut flat);
@@ -187,6 +187,17 @@ pub fn read(path: &std::path::Path) -> Result<String, ConfigError> {
         return Err(wrong(format!("is longer than {LONGEST} bytes: that is no configuration")));
     }
     Ok(text)
+}
+
+/// Where a text is no TOML, and why, in one line.
+pub fn toml_problem(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().replace('\n', " ");
+    let Some(before) = error.span().and_then(|span| text.get(..span.start)) else {
+        return format!("not valid TOML: {message}");
+    };
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|sign| *sign != '\n').count() + 1;
+    format!("not valid TOML, line {line}, column {column}: {message}")
 }
 
 /// `max_updates` and `epochs` exclude each other; what was set by hand beats the preset.

@@ -46,10 +46,16 @@ pub enum RunError {
     #[error("{problem}; {}", older(*.good))]
     BadCheckpoint { problem: String, good: Option<u64> },
     #[error(
-        "run {run} has made all of its {total} updates: give it more with --set train.max_updates={more}, or start another \
-         run from it with `tui-train fork`"
+        "run {run} has made {made} updates, and its settings end it at {total}: give it more with --set \
+         train.max_updates={}, or start another run from an earlier checkpoint with `tui-train fork --at UPDATE`",
+        2 * .made.max(.total)
     )]
-    AllMade { run: String, total: u64, more: u64 },
+    AllMade { run: String, made: u64, total: u64 },
+    #[error(
+        "a fork of run {run} at update {update} that ends at update {total} has nothing to do: set train.max_updates above \
+         {update}, or fork an earlier checkpoint with --at"
+    )]
+    NothingLeft { run: String, update: u64, total: u64 },
     #[error("{} exists already, and nothing is overwritten: name another place with -o, or replace it with --force", .0.display())]
     Taken(PathBuf),
     #[error("{}", no_tensor(.pattern, .nearest.as_deref()))]
@@ -76,6 +82,7 @@ impl RunError {
             | Self::NoTensor { .. }
             | Self::NoSuchCheckpoint { .. }
             | Self::AllMade { .. }
+            | Self::NothingLeft { .. }
             | Self::Taken(_)
             | Self::Config(_) => 2,
             _ => 1,

@@ -34,7 +34,15 @@ impl RunDir {
                 runs.push(run);
             }
         }
-        runs.sort_by(|a, b| order(b.id()).cmp(&order(a.id())));
+        // Newest first. Runs of one second: by when their configuration was written, which happens once.
+        let written = |run: &Self| run.run_toml().metadata().and_then(|file| file.modified()).ok();
+        runs.sort_by(|a, b| {
+            let ((time_a, ..), (time_b, ..)) = (order(a.id()), order(b.id()));
+            time_b
+                .cmp(time_a)
+                .then_with(|| written(b).cmp(&written(a)))
+                .then_with(|| order(b.id()).cmp(&order(a.id())))
+        });
         Ok(runs)
     }
 

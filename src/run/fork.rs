@@ -48,7 +48,7 @@ impl Plan {
     /// It has none.
     pub fn leaves_something_to_do(&self, total: u64) -> Result<(), RunError> {
         let (run, update) = (self.run.id().to_owned(), self.info.update);
-        if update < total { Ok(()) } else { Err(RunError::AllMade { run, total, more: 2 * update }) }
+        if update < total { Ok(()) } else { Err(RunError::NothingLeft { run, update, total }) }
     }
 
     /// What differs from the run it comes from, and what that does to state and data, one sentence each.

@@ -153,7 +153,7 @@ pub fn resume(run: &RunDir, set: &[String]) -> anyhow::Result<u64> {
     // One that died in its last validation or checkpoint still has to end.
     let over = entry.reason.is_some();
     if let Some(total) = total.filter(|&total| over && total > 0 && entry.update >= total) {
-        return Err(RunError::AllMade { run: run.id().to_owned(), total, more: 2 * total }.into());
+        return Err(RunError::AllMade { run: run.id().to_owned(), made: entry.update, total }.into());
     }
     let Chosen { program, device } = libtorch::choose(now.train.device)?;
     let mut arguments = vec!["--resume".to_owned()];

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{RunDir, RunError, Tail, atomic, own, text::plain};
 use crate::{
-    config::ConfigError,
+    config::{ConfigError, layers},
     protocol::{Command, CommandRecord, Event, Reason},
 };
 
@@ -41,9 +41,8 @@ struct Rows {
 pub fn split(text: &str, origin: &str) -> Result<(String, Vec<Given>), ConfigError> {
     let wrong = |problem: String| ConfigError::File { path: origin.to_owned(), problem };
     let in_words = |error: &dyn std::fmt::Display| error.to_string().trim().replace('\n', " ");
-    let mut table: toml::Table = text
-        .parse()
-        .map_err(|error: toml::de::Error| wrong(format!("not valid TOML: {}", in_words(&error))))?;
+    let mut table: toml::Table =
+        text.parse().map_err(|error: toml::de::Error| wrong(layers::toml_problem(text, &error)))?;
     let commands = match table.remove("command") {
         None => Vec::new(),
         Some(rows) => {

@@ -29,6 +29,7 @@ use crate::{
         RunDir,
         checkpoint::{self as stored, Progress},
         script::Given,
+        text,
     },
 };
 
@@ -143,7 +144,12 @@ pub fn train(
             busy: Duration::try_from_secs_f64(progress.busy).unwrap_or_default(),
         },
         cursor,
-        skipped_in_a_row: progress.skipped_in_a_row,
+        // A run that ended for them, and is gone on with all the same, has as many tries again.
+        skipped_in_a_row: if progress.skipped_in_a_row < around.config.train.max_skipped {
+            progress.skipped_in_a_row
+        } else {
+            0
+        },
         lr_override: progress.learning_rate,
         waiting: Vec::new(),
         script: around.script.iter().cloned().collect(),
@@ -331,8 +337,8 @@ impl Engine<'_> {
                 "update {} skipped: loss {} and gradient norm {} are not both finite; parameters, state and schedule \
                  were left alone",
                 self.done.updates + 1,
-                outcome.loss,
-                outcome.grad_norm
+                text::loss(outcome.loss),
+                text::loss(outcome.grad_norm)
             ),
         );
     }

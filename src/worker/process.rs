@@ -84,6 +84,7 @@ pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
     };
     let config = beginning.config.clone();
     let from = beginning.from;
+    status.update.store(from.update, Relaxed);
     // Of a run that goes on, as long ago as it had run.
     let before = Duration::try_from_secs_f64(from.progress.time).unwrap_or_default();
     let started = begun.checked_sub(before).unwrap_or(begun);

@@ -22,9 +22,17 @@ fn device() -> burn::tensor::Device {
 
 /// Trains and returns each update's outcome.
 fn train(config: &Config, updates: u64) -> (Vec<Outcome>, Box<dyn Training>) {
+    train_on(config, updates, &device())
+}
+
+fn train_on(
+    config: &Config,
+    updates: u64,
+    device: &burn::tensor::Device,
+) -> (Vec<Outcome>, Box<dyn Training>) {
     let dataset = Dataset::open(config).unwrap();
     let mut windows = Windows::new(dataset, config, Cursor::default()).unwrap();
-    let mut training = trainer::build(config, &device()).unwrap();
+    let mut training = trainer::build(config, device).unwrap();
     let outcomes = (1..=updates)
         .map(|update| {
             let window = windows.next_window().unwrap();
@@ -179,6 +187,49 @@ fn passes_in_bf16_learn_what_passes_in_f32_learn() {
             // Twenty updates of 1e-3 move a weight of 0.02 by far more than bf16 could show: the sum is kept in f32.
             assert_eq!(training.parameter_bytes(), ledger::ledger(&short).parameter_bytes);
             assert_eq!(training.state(&[])[0].state["exp_avg"].dtype, "f32");
+        }
+    }
+}
+
+/// On flex itself there is nothing to compare.
+#[cfg(feature = "libtorch")]
+#[test]
+fn losses_norms_and_weights_are_those_of_flex() {
+    use tui_train::{backend::devices, config::DeviceName};
+
+    let flex = devices::open(DeviceName::Flex).unwrap().device;
+    for name in OptimizerName::ALL {
+        for model in [&[][..], &["model.preset=distilbert-nano"]] {
+            let optimizer = format!("optimizer.name={name}");
+            let settings =
+                [model, &[&*optimizer, "train.accumulate=2", "schedule.warmup_updates=0"]].concat();
+            let config = config(&settings);
+            let (ours, trained) = train_on(&config, 8, &device());
+            let (theirs, reference) = train_on(&config, 8, &flex);
+            let at = format!("{name} {model:?}");
+            for (ours, theirs) in ours.iter().zip(&theirs) {
+                let loss = (ours.loss / theirs.loss - 1.0).abs();
+                let norm = (ours.grad_norm / theirs.grad_norm - 1.0).abs();
+                // Sums in another order; a sign that flips moves a weight of Lion by twice the rate.
+                assert!(loss < 1e-3 && norm < 2e-2, "{at}: {ours:?} and {theirs:?}");
+            }
+            assert!((ours[0].loss - theirs[0].loss).abs() < 1e-5 * theirs[0].loss, "{at}: the same start");
+            let (mut off, mut moved) = (0.0_f64, 0.0_f64);
+            let fresh = trainer::build(&config, &flex).unwrap();
+            for ((ours, theirs), fresh) in
+                trained.weights().iter().zip(reference.weights()).zip(fresh.weights())
+            {
+                for ((ours, theirs), fresh) in ours.values.iter().zip(&theirs.values).zip(&fresh.values) {
+                    off += f64::from(ours - theirs).powi(2);
+                    moved += f64::from(theirs - fresh).powi(2);
+                }
+            }
+            assert!(
+                moved > 0.0 && off.sqrt() < 0.05 * moved.sqrt(),
+                "{at}: {} of {}",
+                off.sqrt(),
+                moved.sqrt()
+            );
         }
     }
 }

@@ -137,7 +137,14 @@ pub fn memory(summary: &Summary) -> Table {
             "allocator of the worker",
         ),
     };
-    row("peak of training", Some((ledger.total_bytes_estimated, false)), peak, source);
+    // While a run is live nobody knows yet what of its peak was there before the model.
+    let whole = measured.baseline_bytes.is_none() && measured.peak_gpu_allocated_bytes.is_none();
+    if whole {
+        row("total", Some((ledger.total_bytes_estimated, false)), None, "");
+        row("peak, with text and program", None, peak, source);
+    } else {
+        row("peak of training", Some((ledger.total_bytes_estimated, false)), peak, source);
+    }
     if measured.baseline_bytes.is_some() {
         row("text and program", None, measured.baseline_bytes, "allocator before the model was made");
     }
