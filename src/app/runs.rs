@@ -184,6 +184,10 @@ pub struct Runs {
 impl Runs {
     /// Takes a new list; selection and marks stay with their runs.
     pub fn load(&mut self, rows: Vec<RunRow>) {
+        // What was read of a run that waited or was live is not all that there is once it has moved on.
+        let state =
+            |rows: &[RunRow], id: &str| rows.iter().find(|row| row.id == id).map(|row| row.state.clone());
+        self.curves.retain(|id, _| state(&self.all, id) == state(&rows, id));
         self.all = rows;
         self.loaded = true;
         self.marked.retain(|id| self.all.iter().any(|row| row.id == *id));

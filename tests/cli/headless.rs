@@ -68,10 +68,13 @@ fn trains_on_a_folder_of_text_and_can_be_looked_into() {
     assert_eq!(summary["updates"], 12);
     assert_eq!(summary["measured"]["state_elements"], summary["ledger"]["state_elements"]);
     assert_eq!(summary["measured"]["state_bytes"], summary["ledger"]["state_bytes"]);
-    assert!(
-        summary["measured"]["peak_allocator_bytes"].as_u64().unwrap()
-            > summary["ledger"]["parameter_bytes"].as_u64().unwrap()
-    );
+    // libtorch's tensors do not live in the allocator that the program counts: what it does not know it does not say.
+    let peak = &summary["measured"]["peak_allocator_bytes"];
+    if crate::support::device_name() == "flex" {
+        assert!(peak.as_u64().unwrap() > summary["ledger"]["parameter_bytes"].as_u64().unwrap());
+    } else {
+        assert!(peak.is_null(), "{peak}");
+    }
 
     // What is printed is what is written.
     let run = &sandbox.runs()[0];
