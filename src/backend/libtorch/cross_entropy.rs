@@ -1,5 +1,5 @@
 //! Cross-entropy over a large vocabulary without a second array of its size: rows are taken some at a time, forward and
-//! backward, and only the logits themselves are kept.
+//! backward, and only the logits themselves are kept. What is small goes to the kernel at once.
 
 use burn::{
     backend::{
@@ -15,7 +15,7 @@ use burn::{
 use burn_tch::TchTensor;
 use tch::Kind;
 
-use super::node::Raw;
+use super::node::{Raw, node};
 
 /// Logits that are taken at once, as f32: 16 MiB.
 const AT_ONCE: i64 = 1 << 22;
@@ -95,6 +95,10 @@ fn forward(logits: &TchTensor, targets: &[i32], ignore: i32) -> (tch::Tensor, Sa
 
 /// `sum over targets of -log softmax(logits)[target]`; `None` when the logits live elsewhere.
 pub(in crate::backend) fn sum(logits_nv: &Tensor<2>, targets: &[i32], ignore: i32) -> Option<Tensor<1>> {
+    let [rows, classes] = logits_nv.dims();
+    if (rows * classes) as i64 <= AT_ONCE {
+        return at_once(logits_nv, targets, ignore);
+    }
     match Raw::of(logits_nv)? {
         Raw::Plain(logits) => {
             let sum = tch::no_grad(|| forward(&logits, targets, ignore).0);
@@ -113,4 +117,20 @@ pub(in crate::backend) fn sum(logits_nv: &Tensor<2>, targets: &[i32], ignore: i3
             Some(Tensor::from_primitive::<Autodiff<LibTorch>>(output))
         }
     }
+}
+
+/// The same by libtorch's own kernel, which is faster and keeps one more array of the logits' size.
+fn at_once(logits_nv: &Tensor<2>, targets: &[i32], ignore: i32) -> Option<Tensor<1>> {
+    let ids: Vec<i64> = targets.iter().map(|&target| i64::from(target)).collect();
+    node([Raw::of(logits_nv)], |[logits]| {
+        let ids = tch::Tensor::from_slice(&ids).to_device(logits.device());
+        let sum = logits.to_kind(Kind::Float).cross_entropy_loss(
+            &ids,
+            None::<&tch::Tensor>,
+            tch::Reduction::Sum,
+            i64::from(ignore),
+            0.0,
+        );
+        sum.reshape([1])
+    })
 }
