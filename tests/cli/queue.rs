@@ -133,8 +133,11 @@ fn the_queue_survives_its_printer_its_runner_and_a_reboot() {
     );
     sandbox.kill_runner();
     kill("-9", &worker(&sandbox, "1000000"));
-    let list = sandbox.run(&["list"]);
-    assert!(String::from_utf8_lossy(&list.stderr).contains("1 runs are queued and nothing starts them"));
+    // Its lock is free a moment after the signal was sent.
+    wait_for("the runner's death to be told", || {
+        let told = sandbox.run(&["list"]).stderr;
+        String::from_utf8_lossy(&told).contains("1 runs are queued and nothing starts them").then_some(())
+    });
     // The next program that starts a run starts the queue, too.
     sandbox.train("other", &["train.max_updates=2", "schedule.warmup_updates=0"]);
     let after = sandbox
