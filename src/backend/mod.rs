@@ -7,3 +7,4 @@ pub mod devices;
 pub mod libtorch;
 pub mod memory;
 pub mod ops;
+pub mod param;

@@ -5,7 +5,7 @@ use burn::{
     tensor::{DType, Tensor},
 };
 
-use crate::ledger::Role;
+use crate::{backend::param::replaced, ledger::Role};
 
 /// The model with every parameter in bf16, but for those of norms, which compute in f32.
 pub fn bf16<M: Module>(model: M) -> M {
@@ -29,16 +29,6 @@ impl ModuleMapper for Cast {
         if Role::of(&self.path.join(".")) == Role::Norm {
             return param;
         }
-        let (id, tensor, mapper) = param.consume();
-        // A tensor remembers whether it is trained and how its tape is checkpointed; the new one must, too.
-        let (trained, strategy) = (tensor.is_require_grad(), tensor.gradient_checkpointing_strategy());
-        let mut copy = Tensor::from_inner(tensor.inner().cast(DType::BF16));
-        if let Some(strategy) = strategy {
-            copy = copy.with_gradient_checkpointing_strategy(strategy);
-        }
-        if trained {
-            copy = copy.require_grad();
-        }
-        Param::from_mapped_value(id, copy, mapper)
+        replaced(param, |tensor| tensor.cast(DType::BF16))
     }
 }

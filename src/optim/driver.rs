@@ -10,6 +10,7 @@ use burn::{
 use super::{
     Entry, Figure, Gradients, Kept, NoDecay, Optimizer, OptimizerState, StateError, Step, Values, stats,
 };
+use crate::backend::param::replaced;
 
 /// An optimizer with the state of every parameter, whatever the rule.
 pub trait ParameterUpdates: Send {
@@ -209,6 +210,33 @@ struct Walk<'a> {
     looked: Option<Looked>,
 }
 
+impl Walk<'_> {
+    /// One parameter after its update; what is to be measured or looked into is kept on the way.
+    fn updated<const D: usize>(&mut self, name: &str, tensor: Tensor<D>, grad: Tensor<1>) -> Tensor<D> {
+        let shape = tensor.dims();
+        let old = tensor.reshape([shape.iter().product::<usize>()]);
+        let grad = if self.apply.scale == 1.0 { grad } else { grad.mul_scalar(self.apply.scale) };
+        let (measure, look) = (self.apply.measure, self.look == Some(name));
+        let before = (measure || look).then(|| old.clone());
+        let gradient = look.then(|| grad.clone());
+        let target = Target { name, shape: &shape, lr: self.apply.lr };
+        let Updated { param: new, figures } = self.optimizer.update(target, old, grad, measure);
+        if let Some(before) = before {
+            let change = new.clone() - before.clone();
+            if measure {
+                let ratio = stats::ratio_of_rms(&change, &before);
+                self.scalars.push((name.to_owned(), None, ratio));
+                let figures = figures.into_iter();
+                self.scalars.extend(figures.map(|(figure, value)| (name.to_owned(), Some(figure), value)));
+            }
+            if let Some(gradient) = gradient {
+                self.looked = Some(Looked { shape: shape.to_vec(), gradient, change });
+            }
+        }
+        new.reshape(shape)
+    }
+}
+
 impl ModuleMapper for Walk<'_> {
     fn enter_module(&mut self, name: &str, _: &str) {
         self.path.push(name.to_owned());
@@ -219,39 +247,8 @@ impl ModuleMapper for Walk<'_> {
     }
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let (id, tensor, mapper) = param.consume();
         let name = self.path.join(".");
-        let Some(grad) = self.gradients.take(&name) else {
-            return Param::from_mapped_value(id, tensor, mapper);
-        };
-        // A tensor remembers whether it is trained and how its tape is checkpointed; the new one must, too.
-        let (trained, strategy) = (tensor.is_require_grad(), tensor.gradient_checkpointing_strategy());
-        let shape = tensor.dims();
-        let count: usize = shape.iter().product();
-        let old = tensor.inner().reshape([count]);
-        let grad = if self.apply.scale == 1.0 { grad } else { grad.mul_scalar(self.apply.scale) };
-        let look = self.look == Some(&*name);
-        let before = (self.apply.measure || look).then(|| old.clone());
-        let gradient = look.then(|| grad.clone());
-        let target = Target { name: &name, shape: &shape, lr: self.apply.lr };
-        let Updated { param: new, figures } = self.optimizer.update(target, old, grad, self.apply.measure);
-        if let (Some(gradient), Some(before)) = (gradient, &before) {
-            let change = new.clone() - before.clone();
-            self.looked = Some(Looked { shape: shape.to_vec(), gradient, change });
-        }
-        if let Some(before) = before.filter(|_| self.apply.measure) {
-            let ratio = stats::ratio_of_rms(&(new.clone() - before.clone()), &before);
-            self.scalars.push((name.clone(), None, ratio));
-            self.scalars
-                .extend(figures.into_iter().map(|(figure, value)| (name.clone(), Some(figure), value)));
-        }
-        let mut tensor = Tensor::from_inner(new.reshape(shape));
-        if let Some(strategy) = strategy {
-            tensor = tensor.with_gradient_checkpointing_strategy(strategy);
-        }
-        if trained {
-            tensor = tensor.require_grad();
-        }
-        Param::from_mapped_value(id, tensor, mapper)
+        let Some(grad) = self.gradients.take(&name) else { return param };
+        replaced(param, |tensor| self.updated(&name, tensor, grad))
     }
 }

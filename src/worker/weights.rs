@@ -5,7 +5,10 @@ use burn::{
     tensor::{DType, Tensor, TensorData},
 };
 
-use crate::run::weights::{Plan, WeightsError};
+use crate::{
+    backend::param::replaced,
+    run::weights::{Plan, WeightsError},
+};
 
 /// A tensor on the host, in row-major order.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,19 +113,11 @@ impl ModuleMapper for Loader<'_> {
                 return param;
             }
         };
-        let (id, old, mapper) = param.consume();
-        // A tensor remembers whether it is trained and how its tape is checkpointed; the new one must, too.
-        let (trained, strategy) = (old.is_require_grad(), old.gradient_checkpointing_strategy());
-        let (shape, device) = (old.dims(), old.device());
-        drop(old);
-        let mut tensor = Tensor::from_data(TensorData::new(values, shape), &device);
-        if let Some(strategy) = strategy {
-            tensor = tensor.with_gradient_checkpointing_strategy(strategy);
-        }
-        if trained {
-            tensor = tensor.require_grad();
-        }
-        Param::from_mapped_value(id, tensor, mapper)
+        replaced(param, |old| {
+            let (shape, device) = (old.dims(), old.device());
+            drop(old);
+            Tensor::from_data(TensorData::new(values, shape), &device)
+        })
     }
 }
 

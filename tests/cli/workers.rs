@@ -104,9 +104,8 @@ fn a_signal_to_the_worker_ends_the_run_with_a_checkpoint() {
     }
 }
 
-#[test]
-fn whoever_follows_a_worker_that_a_signal_ends_exits_as_after_an_interrupt() {
-    let sandbox = Sandbox::new();
+/// A program that prints a run which does not end by itself, and whose first update is made.
+fn follower(sandbox: &Sandbox) -> Child {
     let mut arguments = vec!["run", "--json", "--set", "train.max_updates=1000000"];
     SMALL.iter().for_each(|setting| arguments.extend(["--set", setting]));
     let follower = sandbox.command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -114,6 +113,13 @@ fn whoever_follows_a_worker_that_a_signal_ends_exits_as_after_an_interrupt() {
         let run = sandbox.runs().pop()?;
         text(run.join("events.jsonl")).contains("\"type\":\"update\"").then_some(())
     });
+    follower
+}
+
+#[test]
+fn whoever_follows_a_worker_that_a_signal_ends_exits_as_after_an_interrupt() {
+    let sandbox = Sandbox::new();
+    let follower = follower(&sandbox);
     signal("-TERM", text(sandbox.runs()[0].join("lock")).trim().parse().unwrap());
     let output = follower.wait_with_output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr);
@@ -190,13 +196,7 @@ fn a_folder_deleted_under_its_worker_ends_the_run_with_one_sentence() {
 #[test]
 fn whoever_follows_a_run_whose_folder_is_deleted_is_told_so() {
     let sandbox = Sandbox::new();
-    let mut arguments = vec!["run", "--json", "--set", "train.max_updates=1000000"];
-    SMALL.iter().for_each(|setting| arguments.extend(["--set", setting]));
-    let follower = sandbox.command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_for("a record", || {
-        let run = sandbox.runs().pop()?;
-        text(run.join("events.jsonl")).contains("\"type\":\"update\"").then_some(())
-    });
+    let follower = follower(&sandbox);
     let worker: u32 = text(sandbox.runs()[0].join("lock")).trim().parse().unwrap();
     std::fs::remove_dir_all(&sandbox.runs()[0]).unwrap();
     let output = follower.wait_with_output().unwrap();
