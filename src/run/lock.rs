@@ -53,9 +53,9 @@ pub fn is_live(run: &RunDir) -> bool {
         .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// Whether a worker ever took the run's lock.
+/// Whether a worker ever took the run's lock: the file is there before it is locked, and says who holds it from then on.
 pub fn was_started(run: &RunDir) -> bool {
-    run.lock().exists()
+    run.lock().metadata().is_ok_and(|file| file.len() > 0)
 }
 
 #[cfg(test)]
@@ -79,8 +79,10 @@ mod tests {
     fn a_file_that_a_dead_process_left_does_not_block() {
         let folder = tempfile::tempdir().unwrap();
         let run = RunDir::unchecked(folder.path().to_owned());
+        std::fs::write(run.lock(), "").unwrap();
+        assert!(!was_started(&run), "it has been made and not locked yet");
         std::fs::write(run.lock(), "123456789012\n").unwrap();
-        assert!(!is_live(&run));
+        assert!(!is_live(&run) && was_started(&run));
         let _lock = RunLock::acquire(&run).unwrap();
         assert_eq!(std::fs::read_to_string(run.lock()).unwrap(), format!("{}\n", std::process::id()));
     }

@@ -54,6 +54,8 @@ impl State {
 
     /// The state of a run whose record says so much.
     pub fn of(run: &RunDir, ended: Option<Reason>, paused: bool) -> Self {
+        // Looked at first: a worker that starts between the two looks must not seem to be one that has gone.
+        let started = ended.is_none() && (lock::was_started(run) || run.events().exists());
         match ended {
             Some(reason) => Self::ended(reason),
             None if lock::is_live(run) => {
@@ -63,7 +65,7 @@ impl State {
                     Self::Live
                 }
             }
-            None if lock::was_started(run) || run.events().exists() => Self::Crashed,
+            None if started => Self::Crashed,
             None if queue::was_removed(run) => Self::Stopped,
             None if was_abandoned(run) => Self::Crashed,
             None => Self::Queued,
