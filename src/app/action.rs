@@ -102,6 +102,14 @@ pub enum Action {
     ResumeRun,
     /// Move the selected run to the trash folder, once it is confirmed.
     Delete,
+    /// A new run from a checkpoint of the selected one: choose it, then draft it.
+    Fork,
+    /// Another name for the selected run.
+    Rename,
+    /// A note on the selected run.
+    Note,
+    /// The curves from each run's fork point, or from the start.
+    AlignFork,
     /// Put the draft at the end of the queue.
     Queue,
     /// Take the selected run out of the queue; asks first.
@@ -154,6 +162,20 @@ pub const ACTIONS: &[About] = &[
     about(Action::CheckAccumulation, "accumulation-check", "1 x B against B x 1: is the gradient the same?"),
     about(Action::Scatter, "scatter", "memory against loss, with the Pareto front"),
     about(Action::ResumeRun, "resume-run", "go on with the selected run"),
+    about(Action::Fork, "fork", "a new run from the selected one's checkpoint"),
+    About {
+        action: Action::Rename,
+        name: "rename",
+        argument: "NAME",
+        help: "another name for the selected run",
+    },
+    About {
+        action: Action::Note,
+        name: "note",
+        argument: "TEXT",
+        help: "a note on the selected run; - takes it away",
+    },
+    about(Action::AlignFork, "align-fork", "runs: x from each run's fork point, or not"),
     about(Action::Delete, "delete", "the selected run to the trash; asks first"),
     about(Action::Refresh, "refresh", "read the list of runs again"),
     about(Action::Freeze, "freeze", "freeze the display; training goes on"),

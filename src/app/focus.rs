@@ -1,6 +1,6 @@
 //! Which panel has the focus on each screen, and which overlay lies over it.
 
-use super::{action::Screen, check::Check, palette::Palette};
+use super::{action::Screen, check::Check, fork::Choice, palette::Palette};
 
 /// A part of a screen that can have the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +86,8 @@ pub enum Overlay {
         run: String,
         name: String,
     },
+    /// From which checkpoint of this run?
+    Fork(Choice),
     /// A check of accumulation, running or ended.
     Check(Check),
 }
@@ -103,6 +105,7 @@ pub enum Context {
     StartBeside,
     Unqueue,
     Delete,
+    Fork,
     Check,
     /// A line of text is being typed.
     Text,

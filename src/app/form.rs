@@ -1,5 +1,7 @@
 //! The draft of the next run: a form read off the table of fields.
 
+mod fork;
+
 use std::collections::BTreeMap;
 
 use crate::{
@@ -13,6 +15,7 @@ use crate::{
 };
 
 use super::input::TextLine;
+pub use fork::Origin;
 
 /// The sections in the order of the form: what one changes most comes first.
 const SECTIONS: &[&str] =
@@ -55,6 +58,10 @@ pub struct Form {
     pub last: Option<(String, Config)>,
     /// Name of the next run, when one was given.
     pub name: Option<String>,
+    /// The checkpoint of another run that it starts from.
+    pub fork: Option<Origin>,
+    /// The draft that the fork took the place of.
+    before: Option<Box<fork::Before>>,
 }
 
 impl Form {
@@ -75,6 +82,8 @@ impl Form {
             ledgers,
             last: None,
             name: None,
+            fork: None,
+            before: None,
         })
     }
 
@@ -295,6 +304,12 @@ impl Form {
     /// The draft with every combination of a grid, or why one of them cannot start.
     pub fn grid(&self, axes: &[String]) -> Result<Vec<(Resolved, String)>, String> {
         self.start()?;
+        if let Some(origin) = &self.fork {
+            return Err(format!(
+                "this is the draft of one fork of {}: Q queues it, Esc drops it",
+                origin.name
+            ));
+        }
         let texts = self.set.iter().map(|(key, value)| format!("{key}={value}"));
         let layers = self.base.clone().with_assignments(texts).map_err(|error| error.to_string())?;
         let members =

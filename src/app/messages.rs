@@ -6,6 +6,7 @@ use super::{
     focus::{Overlay, Panel},
     input::{Input, TextLine},
     link::{Control, Link},
+    manage::Relabel,
     palette::Request,
     run::{RunView, Status},
 };
@@ -98,6 +99,8 @@ impl State {
                 let (id, name) = known.map_or((run.clone(), run), |row| (row.id.clone(), row.name.clone()));
                 return self.hold_beside(id, name);
             }
+            Request::Rename(name) => return self.relabel(Relabel::Name(name)),
+            Request::Note(note) => return self.relabel(Relabel::Note(note)),
             Request::Export(format) => match &self.watching {
                 Some(run) => return vec![Effect::Export { run: run.id.clone(), format }],
                 None => self.say("no run is open: there is nothing to export", true),
@@ -130,10 +133,14 @@ impl State {
     }
 
     pub(super) fn watch(&mut self, run: RunRef) {
+        self.leave_behind(&run);
         self.watching = Some(run);
         self.replay = None;
         self.run = RunView::default();
         let started = std::mem::take(&mut self.starting);
+        if started {
+            self.form.unfork();
+        }
         self.leaving = self.leaving.filter(|_| started);
         (self.frozen, self.link) = (None, Link::default());
         self.link.heard = self.now;
@@ -178,21 +185,12 @@ impl State {
             // It crashed: what it would have answered next is what its last checkpoint holds.
             self.tensors.outdated();
         }
-        self.link.gone = !alive;
+        (self.link.gone, self.link.waits) = (!alive, None);
         if !alive {
             self.link.control = Control::None;
             self.link.pending.clear();
         }
         self.leave_if_over()
-    }
-
-    fn leave_if_over(&self) -> Vec<Effect> {
-        let over = matches!(self.status(), Some(Status::Ended(_) | Status::Crashed));
-        match self.leaving {
-            // The worker removes its lock and socket after its last line: wait until it is gone.
-            Some(code) if over && self.link.gone => vec![Effect::Quit { code }],
-            _ => Vec::new(),
-        }
     }
 
     pub(super) fn connected(&mut self, control: Control) {
@@ -265,6 +263,7 @@ impl State {
             self.runs.asked = Some(now);
             effects.push(Effect::LoadRuns);
         }
+        effects.extend(self.look_after_others());
         effects
     }
 
@@ -285,7 +284,8 @@ impl State {
         }
         // While a recording is played its own statistics are shown, not those of its end.
         let playing = self.replay.is_some() && self.status().is_some_and(Status::is_live);
-        if self.is_live() || playing {
+        let unmade = matches!(self.status(), Some(Status::Queued | Status::TakenOut));
+        if self.is_live() || playing || unmade {
             return Vec::new();
         }
         // A run that is not live does not change: what was read of it stays.

@@ -6,11 +6,14 @@
 pub mod action;
 pub mod check;
 pub mod focus;
+pub mod fork;
 pub mod form;
 pub mod input;
+pub mod leaving;
 pub mod link;
 pub mod look;
-mod manage;
+pub mod manage;
+pub mod marker;
 mod messages;
 pub mod opened;
 pub mod palette;
@@ -23,6 +26,7 @@ pub mod run;
 pub mod runs;
 pub mod series;
 pub mod slice;
+pub mod status;
 pub mod tensors;
 pub(crate) mod update;
 
@@ -33,14 +37,16 @@ use crate::{
 
 use action::{Action, Screen};
 use focus::{Context, Focus, Overlay, Panel};
-use form::Form;
+use form::{Form, Origin};
 use input::Input;
+use leaving::Others;
 use link::{Control, Link};
 use look::ThemeName;
+use manage::Relabel;
 use plot::Plot;
 pub use replay::Replay;
-use run::{RunView, Status};
-use runs::{Comparison, Curves, RunRow, Runs};
+use run::{RunView, Status, Waiting};
+use runs::{Comparison, Curves, Order, RunRow, Runs};
 use series::XAxis;
 use tensors::{History, Tensors};
 
@@ -101,6 +107,12 @@ pub enum Msg {
     Crash(Vec<String>),
     /// Whether a worker holds the watched run's lock.
     Alive(bool),
+    /// Why the watched run has no worker yet.
+    Waits(Option<Waiting>),
+    /// Ids of those that are live of the runs that were asked about.
+    Others {
+        live: Vec<String>,
+    },
     Connected(Control),
     Answer {
         id: u64,
@@ -132,6 +144,19 @@ pub enum Msg {
         number: u64,
         answer: Result<Box<AccumulationCheck>, String>,
     },
+    /// Updates of the checkpoints of a run that is to be forked, or why there are none.
+    Checkpoints {
+        run: String,
+        name: String,
+        found: Result<Vec<u64>, String>,
+    },
+    /// What was set by hand for a run when that checkpoint was written.
+    ForkBase {
+        origin: Origin,
+        base: Result<Box<Layers>, String>,
+    },
+    /// A click on the head of a column of the list of runs.
+    SortBy(Order),
     /// Runs were queued, by name, or none was and why.
     Queued(Result<Vec<String>, String>),
     /// Something was done that is worth a line.
@@ -164,6 +189,14 @@ pub enum Effect {
     Unqueue {
         run: String,
     },
+    /// Tell a run that is not watched to stop.
+    StopRun {
+        run: RunRef,
+    },
+    /// Look which of these are live.
+    LookAlive {
+        runs: Vec<RunRef>,
+    },
     /// Watch the run of that id, prefix, name or path.
     Watch {
         run: String,
@@ -171,6 +204,28 @@ pub enum Effect {
     /// Go on with a run that is not live.
     Resume {
         run: String,
+    },
+    /// Start a run from that checkpoint of another one with these settings changed, or put it at the end of the queue.
+    Fork {
+        run: String,
+        update: u64,
+        set: Vec<String>,
+        name: String,
+        queued: bool,
+    },
+    /// Find the checkpoints of a run that is to be forked.
+    LoadCheckpoints {
+        run: String,
+    },
+    /// Read what was set by hand for that run when that checkpoint was written.
+    LoadFork {
+        run: String,
+        update: u64,
+    },
+    /// Give a run another name, or write a note on it.
+    Relabel {
+        run: String,
+        label: Relabel,
     },
     /// Move a run to the trash folder.
     Delete {
@@ -274,6 +329,8 @@ pub struct State {
     pub journal_scroll: usize,
     /// A run was started and is not watched yet.
     pub starting: bool,
+    /// The runs that were watched before and are live.
+    pub others: Others,
     /// Checks of accumulation that were asked for.
     checks: u64,
     /// Exit code to leave with once the run has ended.
@@ -311,6 +368,7 @@ impl State {
             theme: ThemeName::default(),
             journal_scroll: 0,
             starting: false,
+            others: Others::default(),
             checks: 0,
             leaving: None,
             revision: 0,
@@ -326,7 +384,10 @@ impl State {
 
     /// Where the watched run stands; nothing when none is watched.
     pub fn status(&self) -> Option<Status> {
-        self.watching.as_ref().map(|_| self.run.status(self.link.gone))
+        self.watching.as_ref().map(|_| match (self.run.status(self.link.gone), &self.link.waits) {
+            (Status::Starting, Some(waits)) => waits.status(),
+            (status, _) => status,
+        })
     }
 
     /// Whether a worker trains the watched run.
@@ -360,6 +421,7 @@ impl State {
             Overlay::StartBeside => return Context::StartBeside,
             Overlay::Delete { .. } => return Context::Delete,
             Overlay::Unqueue { .. } => return Context::Unqueue,
+            Overlay::Fork(_) => return Context::Fork,
             Overlay::Check(_) => return Context::Check,
             Overlay::None => {}
         }
@@ -405,10 +467,13 @@ impl State {
             Msg::Started { .. } => {}
             Msg::Crash(lines) => self.run.crashed(lines),
             Msg::Alive(alive) => return self.alive(alive),
+            Msg::Waits(waits) => self.link.waits = waits,
+            Msg::Others { live } => return self.others_alive(&live),
             Msg::Connected(control) => self.connected(control),
             Msg::Answer { id, answer } => self.answered(id, answer),
             Msg::Runs(rows) => {
                 self.runs.load(rows);
+                self.renamed();
                 if self.form.last.is_none() {
                     self.form.last = self.runs.newest_config();
                 }
@@ -438,6 +503,12 @@ impl State {
             }
             Msg::State { .. } | Msg::History { .. } => {}
             Msg::Checked { number, answer } => self.checked(number, answer),
+            Msg::Checkpoints { run, name, found } => self.checkpoints_read(run, name, found),
+            Msg::ForkBase { origin, base } => return self.fork_read(origin, base),
+            Msg::SortBy(order) => {
+                self.focus.set(Screen::Runs, Panel::List);
+                self.runs.sort_by(order);
+            }
             Msg::Queued(outcome) => return self.queued(outcome),
             Msg::Done(text) => self.say(text, false),
             Msg::Failed(text) => {

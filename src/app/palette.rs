@@ -4,6 +4,7 @@ use super::{
     action::{ACTIONS, About, Action},
     input::TextLine,
 };
+use crate::run::label::{note_text, run_name};
 
 /// Commands that are no single action: name, argument, help.
 const MORE: &[(&str, &str, &str)] = &[
@@ -28,6 +29,9 @@ pub enum Request {
     Grid(Vec<String>),
     Watch(String),
     Beside(String),
+    Rename(String),
+    /// Empty: the note is taken away.
+    Note(String),
     Export(String),
 }
 
@@ -123,6 +127,9 @@ impl Palette {
             "beside-run" => Ok(Request::Beside(argument.to_owned())),
             "export" if argument.is_empty() => needs("a format"),
             "export" => Ok(Request::Export(argument.to_owned())),
+            "rename" if !argument.is_empty() => run_name(argument).map(Request::Rename),
+            "note" if argument == "-" => Ok(Request::Note(String::new())),
+            "note" if !argument.is_empty() => note_text(argument).map(Request::Note),
             _ if !argument.is_empty() => Err(format!("`{name}` takes nothing after it")),
             _ => ACTIONS
                 .iter()
@@ -192,6 +199,9 @@ mod tests {
         assert_eq!(grid, Ok(Request::Grid(axes)));
         assert!(typed("grid").submit().unwrap_err().contains("KEY=A,B"));
         assert!(typed("zzz").submit().unwrap_err().contains("zzz"));
+        assert_eq!(typed("rename a b").submit(), Ok(Request::Rename("a b".into())));
+        assert!(typed("rename latest").submit().unwrap_err().contains("newest run"));
+        assert_eq!(typed("note - ").submit(), Ok(Request::Note(String::new())));
         let set = Request::Set { key: "train.seed".into(), value: "3".into() };
         assert_eq!(typed("set train.seed = 3").submit(), Ok(set));
     }

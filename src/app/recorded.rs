@@ -194,6 +194,8 @@ pub(crate) fn ended(reason: Reason, updates: u64) -> Event {
             measured: Measured::default(),
             interventions: Vec::new(),
             warnings: Vec::new(),
+            notes: Vec::new(),
+            note: None,
             show_command: "tui-train show 20260301T101500-demo".into(),
             resume_command: None,
             forked_from: None,
@@ -472,6 +474,7 @@ pub(crate) fn run_rows() -> Vec<RunRow> {
         peak: Some((14 * MIB + bytes, "allocator".into())),
         tokens_per_second: Some(9_912.0),
         problem: None,
+        ..RunRow::default()
     };
     vec![
         row("20260301T103000-nano-sgd", "nano-sgd", "live", "sgd", 212, 2.35, 459_008),

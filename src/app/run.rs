@@ -11,81 +11,15 @@ use crate::{
 };
 
 use super::series::{Place, Series};
+pub use super::{
+    marker::{Marker, MarkerKind},
+    status::{Status, Waiting},
+};
 
 /// Most lines the journal keeps.
 const JOURNAL: usize = 500;
 /// Most markers a chart can carry.
 const MARKERS: usize = 400;
-
-/// Where a run stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// The worker has not written its first line yet.
-    Starting,
-    Live,
-    Paused,
-    Ended(Reason),
-    /// The worker is gone and wrote no end.
-    Crashed,
-}
-
-impl Status {
-    /// Whether a worker is there to take commands.
-    pub const fn is_live(self) -> bool {
-        matches!(self, Self::Starting | Self::Live | Self::Paused)
-    }
-
-    /// The word on the screen.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Live => "live",
-            Self::Paused => "paused",
-            Self::Ended(reason) => reason.as_str(),
-            Self::Crashed => "crashed",
-        }
-    }
-}
-
-/// What a vertical line in a chart stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MarkerKind {
-    /// The rate was overridden, or given back to the schedule.
-    Rate,
-    Paused,
-    /// The run was told to stop.
-    Stopped,
-    Checkpoint,
-    Resumed,
-    /// The checkpoint of another run that this one started from.
-    Forked,
-    Alert,
-    /// An update was skipped because its gradient was not finite.
-    Skipped,
-}
-
-impl MarkerKind {
-    /// The letter above the line.
-    pub const fn letter(self) -> char {
-        match self {
-            Self::Rate => 'r',
-            Self::Paused => 'p',
-            Self::Stopped => 's',
-            Self::Checkpoint => 'c',
-            Self::Resumed => 'R',
-            Self::Forked => 'F',
-            Self::Alert => '!',
-            Self::Skipped => 'x',
-        }
-    }
-}
-
-/// Something that happened at an update.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Marker {
-    pub place: Place,
-    pub kind: MarkerKind,
-}
 
 /// The most bytes that were measured, by source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -97,7 +97,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
             run.id()
         );
     }
-    let layers = layers_of(&run)?;
+    let layers = run.layers()?;
     let mut launch = Launch::new(home, Start::Watch(run), layers);
     launch.readonly = args.readonly;
     launch.replay = args.replay;
@@ -121,11 +121,11 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
 ///
 /// # Errors
 /// There is no terminal to draw on.
-pub fn open(run: RunDir) -> anyhow::Result<i32> {
+pub fn open(run: RunDir, look: &Look) -> anyhow::Result<i32> {
     terminal()?;
-    let layers = layers_of(&run)?;
+    let layers = run.layers()?;
     let mut launch = Launch::new(Home::from_env()?, Start::Watch(run), layers);
-    Look::default().apply(&mut launch)?;
+    look.apply(&mut launch)?;
     shell::run(launch)
 }
 
@@ -144,21 +144,16 @@ pub fn setup(look: &Look) -> anyhow::Result<i32> {
 ///
 /// # Errors
 /// There is no terminal to draw on.
-pub fn list(home: Home, layers: Layers) -> anyhow::Result<i32> {
+pub fn list(home: Home, layers: Layers, look: &Look) -> anyhow::Result<i32> {
     terminal()?;
-    shell::run(Launch::new(home, Start::Runs, layers))
+    let mut launch = Launch::new(home, Start::Runs, layers);
+    look.apply(&mut launch)?;
+    shell::run(launch)
 }
 
 /// What the next run's draft starts from.
 fn layers() -> anyhow::Result<Layers> {
     Ok(Layers::new().with_environment(super::settings::environment())?)
-}
-
-/// The draft after a run starts from what was set by hand for that run, so that one change is one difference.
-fn layers_of(run: &RunDir) -> anyhow::Result<Layers> {
-    let explicit = run.explicit()?;
-    let text: String = explicit.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
-    Ok(Layers::new().with_toml(&text, run.id())?)
 }
 
 fn terminal() -> anyhow::Result<()> {

@@ -1,6 +1,10 @@
 //! `tui-train fork RUN`: a new run that starts from a checkpoint of another one, with anything changed.
 
-use super::{attach, look, output, run as follow};
+use super::{
+    attach,
+    look::{self, Look},
+    output, run as follow,
+};
 use crate::{
     config::validate,
     data::{Dataset, total_updates},
@@ -23,8 +27,10 @@ pub struct Args {
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
     /// Name of the new run
-    #[arg(long, value_parser = super::settings::run_name)]
+    #[arg(long, value_parser = crate::run::label::run_name)]
     name: Option<String>,
+    #[command(flatten)]
+    look: Look,
     /// Print lines instead of opening the screens
     #[arg(long)]
     headless: bool,
@@ -53,7 +59,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     let presses = headless.then(follow::interrupts).transpose()?;
     let fork = fork::start(&home, plan, args.name.as_deref())?;
     match presses {
-        None => attach::open(fork),
+        None => attach::open(fork, &args.look),
         Some(presses) => follow::follow(&fork, 0, args.json, &presses),
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     protocol::{Answer, Command, SCHEMA, StateReport, StateTensor, TensorStats, state::figures},
     run::{
         Client, Home, RunDir, RunError,
-        checkpoint::{Checkpoint, latest_checkpoint},
+        checkpoint::{Checkpoint, latest_checkpoint, none_of},
         checkpoint_view::{CheckpointView, nearest},
         is_live,
         table::Table,
@@ -106,7 +106,7 @@ fn read(run: &RunDir, wanted: &Wanted) -> anyhow::Result<(Source, StateReport)> 
             stored_report(checkpoint, wanted)
         }
         (None, Some(checkpoint)) => stored_report(checkpoint, wanted),
-        (None, None) => Err(RunError::NoCheckpoint { run: run.id().to_owned() }.into()),
+        (None, None) => Err(none_of(run).into()),
     }
 }
 

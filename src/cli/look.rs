@@ -56,3 +56,22 @@ fn named<T: FromStr<Err = String>>(variable: &str) -> Result<Option<T>, ConfigEr
     let wrong = |why: String| ConfigError::Conflict(format!("environment variable {variable}: {why}"));
     value.parse().map(Some).map_err(wrong)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use crate::cli::Cli;
+
+    #[test]
+    fn every_command_that_opens_the_screens_takes_the_look() {
+        for command in ["run", "resume", "fork", "attach"] {
+            let look = ["--theme", "light", "--signs", "blocks", "--no-mouse"];
+            let line = ["tui-train", command].into_iter().chain(look);
+            assert!(Cli::try_parse_from(line).is_ok(), "{command}");
+            let both = ["tui-train", command, "--ascii", "--signs", "blocks"];
+            assert!(Cli::try_parse_from(both).is_err(), "{command}");
+        }
+        Cli::command().debug_assert();
+    }
+}

@@ -2,7 +2,11 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
-use super::{INTERRUPTED, attach, look, output, run as follow, settings};
+use super::{
+    INTERRUPTED, attach,
+    look::{self, Look},
+    output, run as follow, settings,
+};
 use crate::{
     config::{Config, ConfigError, change, fields::FIELDS},
     run::{Home, RunDir, launch},
@@ -20,6 +24,8 @@ pub struct Args {
     /// Go on on this device: auto, flex, libtorch-cpu or libtorch-cuda:N
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
+    #[command(flatten)]
+    look: Look,
     /// Print lines instead of opening the screens
     #[arg(long)]
     headless: bool,
@@ -43,7 +49,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     let presses = headless.then(follow::interrupts).transpose()?;
     let from = launch::resume(&run, &set)?;
     match presses {
-        None => attach::open(run),
+        None => attach::open(run, &args.look),
         Some(presses) => follow::follow(&run, from, args.json, &presses),
     }
 }

@@ -11,7 +11,12 @@ use std::{
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::{INTERRUPTED, attach, look, output, settings::Settings};
+use super::{
+    INTERRUPTED, attach,
+    look::{self, Look},
+    output,
+    settings::Settings,
+};
 use crate::{
     config::{Config, Layers, Task, layers, validate},
     data::{Dataset, total_updates},
@@ -36,12 +41,14 @@ pub struct Args {
     #[arg(long, value_name = "KEY=A,B")]
     pub(super) grid: Vec<String>,
     /// Name of the run
-    #[arg(long, value_parser = super::settings::run_name)]
+    #[arg(long, value_parser = crate::run::label::run_name)]
     pub(super) name: Option<String>,
     /// Give the commands of this file, as `export --format commands` writes it, at their updates; the configuration in
     /// it is taken, too, and CONFIG.toml and --set go before it
     #[arg(long, value_name = "FILE", conflicts_with = "grid")]
     commands: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) look: Look,
     /// Print lines instead of opening the screens
     #[arg(long)]
     pub(super) headless: bool,
@@ -88,7 +95,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     super::queue::wake(&home);
     let run = launch::start_with(&home, &resolved, &name, &commands)?;
     match presses {
-        None => attach::open(run),
+        None => attach::open(run, &args.look),
         Some(presses) => follow(&run, 0, args.json, &presses),
     }
 }

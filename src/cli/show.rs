@@ -6,7 +6,7 @@ use super::output;
 use crate::{
     protocol::SCHEMA,
     run::{
-        Home, Record, RunDir, Standing, checkpoint,
+        Home, Queue, Record, RunDir, Standing, checkpoint,
         export::markdown,
         list::Lister,
         text::{self, plain},
@@ -52,6 +52,12 @@ fn without_record(run: &RunDir, json: bool) -> anyhow::Result<i32> {
         return output::json(&value);
     }
     let mut text = format!("{}  {}\n", plain(&entry.run), entry.state);
+    if let Some(note) = &entry.note {
+        let _ = writeln!(text, "note: {}", plain(note));
+    }
+    if let Some(waits) = Queue::beside(run).and_then(|line| line.waits(run).ok()?) {
+        let _ = writeln!(text, "{}", waits.sentence());
+    }
     if let Some(problem) = &entry.problem {
         let _ = writeln!(text, "{}", plain(problem));
     }
@@ -74,6 +80,9 @@ fn page(run: &RunDir, standing: &Standing) -> anyhow::Result<String> {
         plain(&summary.device),
         summary.threads
     );
+    if let Some(note) = &summary.note {
+        let _ = writeln!(page, "note: {}", plain(note));
+    }
     if let Some(problem) = &standing.problem {
         let _ = writeln!(page, "\n{}", plain(problem));
     }
@@ -90,6 +99,9 @@ fn page(run: &RunDir, standing: &Standing) -> anyhow::Result<String> {
     if !standing.record.resumed.is_empty() {
         let from: Vec<_> = standing.record.resumed.iter().map(|&update| text::count(update)).collect();
         let _ = writeln!(page, "resumed from update {}", from.join(", then "));
+    }
+    for note in &summary.notes {
+        let _ = writeln!(page, "at the start: {}", plain(note));
     }
     for command in &summary.interventions {
         let _ =
@@ -116,7 +128,10 @@ fn page(run: &RunDir, standing: &Standing) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{EventWriter, sample};
+    use crate::{
+        protocol::{Alert, Event, Level},
+        run::{EventWriter, sample},
+    };
 
     #[test]
     fn a_crash_is_told_with_its_log_and_its_figures_so_far() {
@@ -129,6 +144,18 @@ mod tests {
         for part in ["  | Killed\n", "2.5000", "checkpoints: update 5\n", "115,", "8 x 1 = 8 sequences"] {
             assert!(page.contains(part), "{part}: {page}");
         }
+    }
+
+    #[test]
+    fn what_was_said_once_and_what_somebody_noted_are_shown() {
+        let (_folder, run) = sample::run("fork");
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        let message = "optimizer state from adamw to adafactor, by the number of tensors: kept (29)".into();
+        writer.append(&Event::Alert(Alert { update: 0, time: 0.0, level: Level::Info, message })).unwrap();
+        crate::run::label::annotate(&run, "warm start").unwrap();
+        let page = page(&run, &Standing::read(&run).unwrap()).unwrap();
+        assert!(page.contains("\nnote: warm start\n"), "{page}");
+        assert!(page.contains("\nat the start: optimizer state from adamw to adafactor"), "{page}");
     }
 
     #[test]

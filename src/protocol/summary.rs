@@ -57,7 +57,14 @@ pub struct Summary {
     /// Counted from the tensors that were alive at the end.
     pub measured: Measured,
     pub interventions: Vec<CommandRecord>,
+    /// Those that differ in nothing but their figures are one, which says how many they are.
     pub warnings: Vec<Alert>,
+    /// What was said once: settings without effect, where a fork comes from, what became of its optimizer's state.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// What somebody wrote down about the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// The command that shows this run again.
     pub show_command: String,
     /// The command that goes on with it; absent when every update has been made.

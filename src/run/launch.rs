@@ -71,6 +71,20 @@ pub(super) fn start_in(
     Ok(run)
 }
 
+/// The same at the end of the line.
+pub(super) fn queue_in(
+    home: &Home,
+    resolved: Resolved,
+    create: impl FnOnce(&Resolved) -> Result<RunDir, RunError>,
+) -> anyhow::Result<RunDir> {
+    let (resolved, _) = settle(resolved, libtorch::choose)?;
+    let run = create(&resolved)?;
+    let queue = Queue::of(home);
+    queue.add(std::slice::from_ref(&run))?;
+    queue.wake()?;
+    Ok(run)
+}
+
 /// Puts runs at the end of the line, in this order, and sees to it that something starts them. Their folders exist when
 /// this returns.
 ///

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, io};
 
+use serde::Serialize;
+
 use super::{RunDir, RunError, Tail};
 use crate::protocol::{
     Alert, CheckpointWritten, CommandRecord, Event, Header, Host, Lineage, RunEnded, StateReport, Update,
@@ -27,6 +29,8 @@ pub struct Record {
     pub paused: bool,
     /// The update of each resumption, oldest first.
     pub resumed: Vec<u64>,
+    /// Settings that are others since a resumption, oldest first.
+    pub changed: Vec<SettingChange>,
     /// Lines of the record that could not be read.
     pub skipped_lines: u64,
     /// New lows of the training loss, so that the best one is known after going back, too.
@@ -35,6 +39,17 @@ pub struct Record {
     marks: BTreeMap<u64, Totals>,
     /// The totals when a checkpoint was begun that is not on disk yet.
     copied: Option<(u64, Box<Totals>)>,
+}
+
+/// A setting that a resumption changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SettingChange {
+    /// The updates after this one were made with the new value.
+    pub from_update: u64,
+    #[serde(skip)]
+    pub key: String,
+    /// The value that held until then.
+    pub before: String,
 }
 
 /// Counts and readings at one moment.
@@ -168,6 +183,11 @@ impl Record {
             }
             Event::Resumed(resumed) => {
                 self.go_back(resumed.from_update);
+                self.changed.extend(resumed.changed.into_iter().map(|[key, before, _]| SettingChange {
+                    from_update: resumed.from_update,
+                    key,
+                    before,
+                }));
                 if let Some(header) = resumed.header {
                     self.header = Some(header);
                 }
@@ -230,6 +250,8 @@ impl Record {
         self.window = None;
         self.ended = None;
         self.paused = false;
+        // What changed further on holds from here: nothing of what was made in between counts.
+        self.changed.iter_mut().for_each(|change| change.from_update = change.from_update.min(update));
         self.resumed.push(update);
     }
 
@@ -293,7 +315,7 @@ impl Record {
 mod tests {
     use super::*;
     use crate::{
-        protocol::{Level, Snapshot},
+        protocol::{Level, Resumed, Snapshot},
         run::sample::{self, update, validation},
     };
 
@@ -361,6 +383,18 @@ mod tests {
         assert_eq!(told.resumed, [2]);
         told.resumed.clear();
         assert_eq!(told, fold(&[&start[..], &after].concat()));
+    }
+
+    #[test]
+    fn a_changed_setting_is_known_with_the_update_from_which_it_holds() {
+        let resumed = |from_update, before: &str| {
+            let changed = vec![["train.max_updates", before, "x"].map(str::to_owned)];
+            Event::Resumed(Box::new(Resumed { from_update, changed, ..Resumed::default() }))
+        };
+        let record =
+            fold(&[update(1, 5.0), update(2, 5.0), resumed(2, "600"), update(3, 4.0), Event::resumed(1)]);
+        let known = record.changed.iter().map(|change| (change.from_update, &*change.before));
+        assert_eq!(known.collect::<Vec<_>>(), [(1, "600")], "the updates since the second were dropped");
     }
 
     #[test]

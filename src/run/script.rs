@@ -153,7 +153,12 @@ impl History {
             Event::Header(header) => self.total = header.total_updates,
             Event::Command(record) if record.outcome == "applied" => self.command(record),
             // What came after the checkpoint did not happen, and an override ends with the worker.
-            Event::Resumed(resumed) => self.resumed(resumed.from_update),
+            Event::Resumed(resumed) => {
+                if let Some(header) = &resumed.header {
+                    self.total = header.total_updates;
+                }
+                self.resumed(resumed.from_update);
+            }
             Event::RunEnded(ended) => {
                 let update = ended.summary.updates;
                 let told = self.given.last().is_some_and(|given| given.command == Command::Stop);
@@ -203,7 +208,10 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{EventWriter, sample};
+    use crate::{
+        protocol::{Header, Resumed},
+        run::{EventWriter, sample},
+    };
 
     fn record(name: &str, update: u64, value: Option<f64>) -> Event {
         let outcome = "applied".to_owned();
@@ -274,6 +282,14 @@ mod tests {
         }
         assert_eq!(history.given.last().unwrap(), &at(14, Command::Stop));
         history.apply(&Event::resumed(12));
+        let longer = Header { total_updates: 500, ..sample::header(&run) };
+        history.apply(&Event::Resumed(Box::new(Resumed {
+            from_update: 12,
+            header: Some(Box::new(longer)),
+            ..Resumed::default()
+        })));
+        history.apply(&record("stop", 300, None));
+        assert_eq!(history.given.pop(), Some(at(300, Command::Stop)), "the run that goes on is longer");
         let back = Command::LearningRate { value: None };
         assert_eq!(history.given[2..], [at(12, Command::Resume), at(12, back)]);
     }

@@ -4,6 +4,7 @@
 //! terminal   raw mode and the alternate screen, given back whatever happens
 //! watch      a thread that follows one run's record and speaks to its worker
 //! replay     a thread that plays the record of a run that has ended
+//! apart      what starts, stops and queues runs, each on a thread of its own
 //! load       a thread that reads lists, curves, checkpoints and comparisons
 //! check      a check of accumulation in a process of its own
 //! session    the loop: drain, update, draw when something changed, wait for a key
@@ -11,6 +12,7 @@
 //! picture    one frame as text or SVG, without a terminal
 //! ```
 
+pub mod apart;
 pub mod check;
 pub mod load;
 pub mod picture;

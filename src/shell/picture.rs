@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Launch, Start};
+use super::{Launch, Start, watch::why_not_started};
 use crate::{
     app::{Msg, State, action::Screen, link::Control},
     run::{Tail, lock},
@@ -25,6 +25,8 @@ fn state(launch: &Launch, screen: Option<Screen>) -> anyhow::Result<State> {
         state.update(Msg::Unreadable(tail.skipped()));
         if !live && (lock::was_started(run) || run.events().exists()) {
             state.update(Msg::Alive(false));
+        } else if !live {
+            state.update(Msg::Waits(why_not_started(run)));
         }
         if live {
             state.link.control = Control::None;

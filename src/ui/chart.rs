@@ -195,7 +195,8 @@ impl Chart {
         let mut free_from = plot.x;
         for (value, label) in ticks {
             let label = if self.x_is_time {
-                format::duration(value)
+                let sign = if value < 0.0 { "-" } else { "" };
+                format!("{sign}{}", format::duration(value.abs()))
             } else if value.abs() >= 1e4 {
                 format::short(value)
             } else {

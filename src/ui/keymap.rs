@@ -58,7 +58,7 @@ const fn bind(context: Context, keys: &'static [Key], action: Action, hint: &'st
 }
 
 use Context::{
-    Check, Delete, Global, Help, Quit, Runs, Setup, StartBeside, State as Tensors, Train, Unqueue,
+    Check, Delete, Fork, Global, Help, Quit, Runs, Setup, StartBeside, State as Tensors, Train, Unqueue,
 };
 
 /// Every key, in the order of the help.
@@ -107,6 +107,10 @@ pub const BINDINGS: &[Binding] = &[
     bind(Runs, &[letter('o')], Action::SortReverse, ""),
     bind(Runs, &[letter('w')], Action::Scatter, ""),
     bind(Runs, &[letter('R')], Action::ResumeRun, ""),
+    bind(Runs, &[letter('F')], Action::Fork, ""),
+    bind(Runs, &[letter('E'), key(KeyCode::F(2))], Action::Rename, ""),
+    bind(Runs, &[letter('a')], Action::Note, ""),
+    bind(Runs, &[letter('z')], Action::AlignFork, ""),
     bind(Runs, &[letter('D')], Action::Delete, ""),
     bind(Runs, &[letter('r')], Action::Refresh, ""),
     bind(Runs, &[letter('y')], Action::LogAxis, "log y"),
@@ -122,6 +126,8 @@ pub const BINDINGS: &[Binding] = &[
     bind(Unqueue, &[letter('c'), key(KeyCode::Esc)], Action::Back, ""),
     bind(Delete, &[letter('d'), key(KeyCode::Enter)], Action::Delete, ""),
     bind(Delete, &[letter('c'), key(KeyCode::Esc)], Action::Back, ""),
+    bind(Fork, &[key(KeyCode::Enter), letter('F')], Action::Fork, ""),
+    bind(Fork, &[letter('c'), key(KeyCode::Esc)], Action::Back, ""),
     bind(Help, &[key(KeyCode::Esc), letter('q')], Action::Back, ""),
     bind(Check, &[key(KeyCode::Esc), letter('q')], Action::Back, ""),
     bind(Global, &[letter('1')], Action::Show(Screen::Train), ""),
@@ -169,6 +175,7 @@ pub const fn heading(context: Context) -> &'static str {
         Context::StartBeside => "Starting beside a live run",
         Context::Unqueue => "Leaving the queue",
         Context::Delete => "Deleting a run",
+        Context::Fork => "Forking a run",
         Context::Check => "Accumulation check",
         Context::Text => "Typing",
         Context::Palette => "Commands",
@@ -200,7 +207,7 @@ fn find(context: Context, key: Key) -> Option<Action> {
 pub fn lookup(context: Context, key: Key) -> Option<Action> {
     let everywhere = || {
         let action = find(Context::Global, key)?;
-        let overlaid = matches!(context, Help | Quit | StartBeside | Unqueue | Delete | Check);
+        let overlaid = matches!(context, Help | Quit | StartBeside | Unqueue | Delete | Fork | Check);
         // Under an overlay a key must not reach the run.
         let harmless = matches!(
             action,
@@ -253,6 +260,7 @@ pub fn hints(context: Context) -> Vec<(String, &'static str)> {
         Context::Palette => &[("Enter", "do"), ("Up/Down", "choose"), ("Esc", "close")],
         Context::Help => &[("Up/Down", "scroll"), ("Esc", "close")],
         Context::Check => &[("Esc", "close")],
+        Context::Fork => &[("Up/Down", "choose"), ("Enter", "draft it"), ("Esc", "cancel")],
         Context::Quit | Context::StartBeside | Context::Unqueue | Context::Delete => &[("Esc", "cancel")],
         _ => &[],
     };
@@ -308,7 +316,7 @@ mod tests {
 
     #[test]
     fn under_an_overlay_no_key_reaches_the_run() {
-        for context in [Help, Quit, StartBeside, Unqueue, Delete, Check] {
+        for context in [Help, Quit, StartBeside, Unqueue, Delete, Fork, Check] {
             for c in ['p', 'x', ' ', '.', ','] {
                 assert_eq!(lookup(context, letter(c)), None, "{c:?} in {context:?}");
             }

@@ -27,12 +27,12 @@ use ratatui::{
 use unicode_width::UnicodeWidthStr;
 
 use crate::{
-    app::{State, action::Screen, focus::Panel, link::Control, run::Status},
+    app::{State, action::Screen, focus::Panel, link::Control, run::Status, runs::Order},
     run::text::is_harmful,
 };
 
 use layout::{MIN_HEIGHT, MIN_WIDTH};
-use screens::{curves, runs, setup, tensors, train};
+use screens::{curves, run_list, runs, setup, tensors, train};
 use theme::{Role, Theme};
 use widgets::{span, write, write_right};
 
@@ -100,7 +100,7 @@ fn draw_panel(state: &State, panel: Panel, theme: &Theme, area: Rect, buffer: &m
         Panel::Tensors => tensors::draw(state, theme, area, buffer),
         Panel::Form => setup::form(state, theme, area, buffer),
         Panel::Plan => setup::plan(state, theme, area, buffer),
-        Panel::List => runs::list(state, theme, area, buffer),
+        Panel::List => run_list::list(state, theme, area, buffer),
         Panel::Curves => runs::curves(state, theme, area, buffer),
         Panel::Compare => runs::compare(state, theme, area, buffer),
     }
@@ -109,7 +109,8 @@ fn draw_panel(state: &State, panel: Panel, theme: &Theme, area: Rect, buffer: &m
 /// The sign and colour of a status.
 pub fn status_mark(status: Status) -> (&'static str, Role) {
     match status {
-        Status::Starting => ("○", Role::Warning),
+        Status::Queued | Status::Starting => ("○", Role::Warning),
+        Status::TakenOut => ("○", Role::Bad),
         Status::Live => ("●", Role::Good),
         Status::Paused => ("‖", Role::Warning),
         Status::Ended(reason) if reason.exit_code() == 0 => ("✓", Role::Good),
@@ -205,6 +206,8 @@ pub enum Hit {
         /// Line of the panel's list.
         row: Option<usize>,
     },
+    /// The head of a column of the list of runs.
+    Head(Order),
     /// The plot of a chart, at that update.
     Chart {
         panel: Panel,
@@ -226,11 +229,14 @@ pub fn hit(state: &State, area: Rect, column: u16, row: u16) -> Option<Hit> {
     if let Some(update) = curves::update_at(state, panel, place, column, row) {
         return Some(Hit::Chart { panel, update });
     }
+    if let Some(order) = run_list::head_at(state, panel, place, column, row) {
+        return Some(Hit::Head(order));
+    }
     let line = row.checked_sub(place.y).map(usize::from);
     let row = line.and_then(|line| match panel {
         Panel::Form => setup::row_at(state, place, line),
         Panel::Tensors => tensors::row_at(state, place, line),
-        Panel::List => runs::row_at(state, place, line),
+        Panel::List => run_list::row_at(state, place, line),
         _ => None,
     });
     Some(Hit::Panel { panel, row })

@@ -25,15 +25,15 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         Overlay::None => {}
         Overlay::Help { scroll } => help(*scroll, help_heading(state), theme, area, buffer),
         Overlay::Palette(palette) => self::palette(palette, theme, area, buffer),
+        Overlay::Fork(choice) => screens::fork::draw(choice, theme, area, buffer),
         Overlay::Check(check) => screens::check::draw(check, theme, area, buffer),
         Overlay::Quit => {
-            let choices = [
-                ("d", "detach: leave, the run goes on"),
-                ("s", "stop: save a checkpoint, then leave"),
-                ("Esc", "cancel"),
-            ];
-            let name = state.watching.as_ref().map_or("the run", |run| &run.name);
-            question("leave", &format!("{name} is still training."), &choices, theme, area, buffer);
+            let (detach, stop) = match state.live_here().len() {
+                0 | 1 => ("detach: leave, the run goes on", "stop: save a checkpoint, then leave"),
+                _ => ("detach: leave, the runs go on", "stop them: save checkpoints, then leave"),
+            };
+            let choices = [("d", detach), ("s", stop), ("Esc", "cancel")];
+            question("leave", &still_training(state), &choices, theme, area, buffer);
         }
         Overlay::Delete { name, .. } => {
             let choices = [("d", "move it to the trash folder"), ("Esc", "cancel")];
@@ -49,8 +49,11 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
                 ("Q", "queue it: it starts when its turn comes"),
                 ("Esc", "cancel"),
             ];
-            let name = state.watching.as_ref().map_or("a run", |run| &run.name);
-            let text = format!("{name} is still training. Two runs share the processor: both get slower.");
+            let slower = match state.live_here().len() {
+                0 | 1 => "Two runs share the processor: both get slower.",
+                _ => "They share the processor: every one of them gets slower.",
+            };
+            let text = format!("{} {slower}", still_training(state));
             question("start another run", &text, &choices, theme, area, buffer);
         }
         Overlay::Unqueue { name, .. } => {
@@ -58,6 +61,19 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
             let text = format!("{name} waits for its turn.");
             question("leave the queue", &text, &choices, theme, area, buffer);
         }
+    }
+}
+
+/// Which runs of this session are live.
+fn still_training(state: &State) -> String {
+    match &state.live_here()[..] {
+        [] => {
+            let name = state.watching.as_ref().map_or("the run", |run| &run.name);
+            format!("{name} is still training.")
+        }
+        [only] if state.drives_watched() => format!("{only} is still training."),
+        [only] => format!("{only}, which is not on the screen, is still training."),
+        [first @ .., last] => format!("{} and {last} are still training.", first.join(", ")),
     }
 }
 
@@ -92,6 +108,7 @@ fn help_lines(theme: &Theme) -> Vec<Line<'static>> {
         Context::StartBeside,
         Context::Unqueue,
         Context::Delete,
+        Context::Fork,
     ];
     let mut lines: Vec<Line<'static>> = Vec::new();
     for context in contexts {

@@ -3,18 +3,23 @@
 use ratatui::{Terminal, backend::TestBackend, buffer::Buffer, layout::Rect};
 
 use super::{Theme, hit, render, theme::Colours};
-use crate::app::{
-    Msg, State,
-    action::{Action, Screen},
-    check::Check,
-    focus::{Overlay, Panel},
-    input::TextLine,
-    look::ThemeName,
-    palette::Palette,
-    recorded,
-    tensors::{Beside, History, Opened, View},
+use crate::{
+    app::{
+        Msg, RunRef, State,
+        action::{Action, Screen},
+        check::Check,
+        focus::{Overlay, Panel},
+        fork::Choice,
+        input::TextLine,
+        look::ThemeName,
+        palette::Palette,
+        recorded,
+        run::Waiting,
+        tensors::{Beside, History, Opened, View},
+    },
+    protocol::{Lineage, Strip},
+    run::queue::Waits,
 };
-use crate::protocol::Strip;
 
 const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 60)];
 
@@ -271,6 +276,39 @@ fn setup_with_a_mistake() {
 #[test]
 fn runs() {
     everywhere("runs", &recorded::watching(Screen::Runs, "adamw"));
+}
+
+/// A fork of one of the runs, with a note, aligned by the fork point.
+#[test]
+fn runs_with_a_fork() {
+    let mut state = recorded::watching(Screen::Runs, "adamw");
+    let mut rows = recorded::run_rows();
+    rows[1].forked_from =
+        Some(Lineage { run: rows[2].id.clone(), update: 100, tokens: 100 * 1024, time: 10.0 });
+    rows[1].note = Some("warm start from AdamW's second moment".into());
+    state.update(Msg::Runs(rows));
+    state.update(Msg::Action(Action::AlignFork));
+    for size in [(80, 24), (200, 60)] {
+        snapshot("runs_fork", &state, &Theme::default(), size);
+    }
+    let choice = Choice { run: "a".into(), name: "demo".into(), updates: vec![600, 400, 200], selected: 1 };
+    state.overlay = Overlay::Fork(choice);
+    snapshot("fork", &state, &Theme::default(), (80, 24));
+}
+
+/// A run that waits in the queue while another one, which was left for it, is live.
+#[test]
+fn train_of_a_queued_run() {
+    let mut state = recorded::watching(Screen::Train, "adamw");
+    state.update(Msg::Watching { run: RunRef { id: "q".into(), name: "next".into(), ..RunRef::default() } });
+    let waits =
+        Waits { place: 2, of: 3, behind: vec!["demo".into()], after: Some("first".into()), runner: true };
+    state.update(Msg::Waits(Some(Waiting::InLine(waits))));
+    for size in [(80, 24), (120, 40)] {
+        snapshot("queued", &state, &Theme::default(), size);
+    }
+    state.update(Msg::Action(Action::Quit));
+    snapshot("quit_other", &state, &Theme::default(), (80, 24));
 }
 
 /// The rows of a screen, each with the style of its signs below, and what the letters stand for.

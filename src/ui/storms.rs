@@ -95,6 +95,7 @@ fn do_it(state: &mut State, step: Step, area: &mut Rect) {
             Some(super::Hit::Tab(screen)) => Msg::Tab(screen),
             Some(super::Hit::Panel { panel, row }) => Msg::Click { panel, row },
             Some(super::Hit::Chart { panel, update }) => Msg::Point { panel, update },
+            Some(super::Hit::Head(order)) => Msg::SortBy(order),
             None => return,
         },
         Step::Updates { count, loss, norm, rate } => {

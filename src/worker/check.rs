@@ -51,7 +51,10 @@ pub fn accumulation(config: &Config) -> anyhow::Result<AccumulationCheck> {
     let parts = first_window(&dataset, &config, (1, rows))?;
     ensure!(whole.target_count > 0, "the first window has no targets: give more text");
     if parts.micro_batches.len() == 1 {
-        notes.push("the effective batch is one sequence: raise train.accumulate to compare something".into());
+        notes.push(
+            "the effective batch is one sequence: raise train.micro_batch or train.accumulate to compare something"
+                .into(),
+        );
     }
     let at_once = accumulate(&mut *training, whole.passes(1));
     let in_parts = accumulate(&mut *training, parts.passes(1));

@@ -11,6 +11,7 @@ mod fork;
 mod headless;
 mod hostile;
 mod inspect;
+mod labels;
 mod libtorch;
 mod lifecycle;
 mod out_of_memory;

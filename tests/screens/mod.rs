@@ -4,6 +4,7 @@ mod check;
 mod drive;
 mod manners;
 mod replay;
+mod runs;
 mod signals;
 mod survival;
 mod terminal;

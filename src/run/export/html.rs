@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     protocol::Level,
-    run::{RunDir, RunError, Standing, table::Table, text::count},
+    run::{RunDir, RunError, Standing, summary::collapsed, table::Table, text::count},
 };
 
 /// Nothing may be loaded or run, whatever a run says.
@@ -67,6 +67,9 @@ pub fn render(run: &RunDir, progress: Progress<'_>) -> Result<String, RunError> 
         markup(&summary.started),
         markup(&markdown::standing_line(&standing))
     );
+    if let Some(note) = &summary.note {
+        let _ = writeln!(page, "<p>Note: {}</p>", markup(note));
+    }
     if let Some(problem) = &standing.problem {
         let _ = writeln!(page, "<p class=\"bad\">{}</p>", markup(problem));
     }
@@ -120,13 +123,13 @@ fn alerts(standing: &Standing) -> String {
         return "<p>None.</p>\n".to_owned();
     }
     let mut table = Table::new(&[">update", "level", "message"]);
-    for alert in &standing.record.alerts {
+    for alert in collapsed(standing.record.alerts.iter()) {
         let level = match alert.level {
             Level::Info => "info",
             Level::Warning => "warning",
             Level::Error => "error",
         };
-        table.row([count(alert.update), level.to_owned(), alert.message.clone()]);
+        table.row([count(alert.update), level.to_owned(), alert.message]);
     }
     table.html()
 }

@@ -49,8 +49,9 @@ fn heading(summary: &Summary, how: &str) -> String {
     let forked = summary.forked_from.as_ref().map_or_else(String::new, |from| {
         format!(", forked from `{}` at update {}", plain(&from.run), count(from.update))
     });
+    let note = summary.note.as_ref().map_or_else(String::new, |note| format!("\nNote: {}\n", plain(note)));
     format!(
-        "# {}\n\nRun `{}`, started {}{forked}: {how}.\n",
+        "# {}\n\nRun `{}`, started {}{forked}: {how}.\n{note}",
         plain(&summary.name),
         plain(&summary.run),
         plain(&summary.started)
@@ -281,7 +282,9 @@ fn rows(data: &DataReport) -> String {
 fn happened(summary: &Summary) -> String {
     let commands: Vec<String> = summary.interventions.iter().map(intervention).collect();
     let warnings: Vec<String> = summary.warnings.iter().map(warning).collect();
-    section("Interventions", &commands) + &section("Warnings", &warnings)
+    let notes: Vec<String> = summary.notes.iter().map(|note| plain(note)).collect();
+    let notes = if notes.is_empty() { String::new() } else { section("Said at the start", &notes) };
+    notes + &section("Interventions", &commands) + &section("Warnings", &warnings)
 }
 
 /// A command in a line.
@@ -328,7 +331,12 @@ mod tests {
         let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
         for update in 1..=30 {
             writer.append(&sample::update(update, 3.0)).unwrap();
-            let alert = Alert { update, time: 0.0, level: Level::Warning, message: "x\n# y".into() };
+            let alert = Alert {
+                update,
+                time: 0.0,
+                level: Level::Warning,
+                message: format!("x\n# y{}", "z".repeat(update as usize)),
+            };
             writer.append(&Event::Alert(alert)).unwrap();
         }
         writer.append(&sample::validation(30, 2.5)).unwrap();
@@ -342,6 +350,24 @@ mod tests {
         assert!(page.lines().count() < 80, "{}", page.lines().count());
         let table: Vec<_> = page.lines().filter(|line| line.starts_with("| optimizer state")).collect();
         assert!(table[0].contains(" 0 |"), "exact and measured agree: {table:?}");
+    }
+
+    #[test]
+    fn a_run_stands_under_its_new_name_with_its_note_and_what_was_said_at_the_start() {
+        let (_folder, run) = sample::run("first");
+        let header = crate::protocol::Header {
+            notes: vec!["optimizer state from adamw to adafactor: (29)".into()],
+            ..sample::header(&run)
+        };
+        let mut writer = EventWriter::create(&run, &header).unwrap();
+        writer.append(&sample::run_ended(&run)).unwrap();
+        assert!(page_of(&run).starts_with("# first\n"));
+        crate::run::label::rename(&run, "better").unwrap();
+        crate::run::label::annotate(&run, "on the old\u{1b}[2J data").unwrap();
+        let page = page_of(&run);
+        assert!(page.starts_with("# better\n") && page.contains("\nNote: on the old [2J data\n"), "{page}");
+        assert!(page.contains("## Said at the start\n\n- optimizer state from adamw to adafactor"), "{page}");
+        assert_eq!(Standing::read(&run).unwrap().json().unwrap()["note"], "on the old\u{1b}[2J data");
     }
 
     #[test]

@@ -56,6 +56,11 @@ pub fn form(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let form = &state.form;
     let focused = state.panel() == Panel::Form;
     let mut heading = title("next run", focused, theme);
+    if let Some(origin) = &form.fork {
+        let of = format::elide(&origin.name, 24);
+        let text = format!("fork of {of} at update {} ", format::count(origin.update));
+        heading.push_span(span(text, Role::Focused, theme));
+    }
     if let Ok((_, name)) = form.start() {
         heading.push_span(span(format!("{name} "), Role::Dim, theme));
     }

@@ -140,8 +140,12 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
 }
 
 fn nothing(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let waiting;
     let text = if state.watching.is_none() {
         "no run is open: start one on screen 3, or choose one on screen 4"
+    } else if let Some(waits) = &state.link.waits {
+        waiting = waits.sentence();
+        &waiting
     } else if !state.tensors.source.is_empty() {
         &state.tensors.source
     } else if state.is_live() {

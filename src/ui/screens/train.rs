@@ -48,6 +48,9 @@ fn progress(state: &State, view: &RunView, theme: &Theme, area: Rect, buffer: &m
         format::percent(done as f64, total as f64),
         format::duration(view.time),
     );
+    if matches!(state.status(), Some(Status::Queued | Status::TakenOut)) {
+        " not started".clone_into(&mut text);
+    }
     if live {
         let eta = view.eta().map_or_else(|| "-".to_owned(), format::duration);
         text.push_str(&format!("  ETA ~{eta} "));
@@ -93,7 +96,11 @@ fn figures(state: &State, view: &RunView, theme: &Theme, area: Rect, buffer: &mu
         figures.push(("tokens", format::short(update.tokens as f64), Role::Strong));
     }
     if figures.is_empty() {
-        let text = " the worker is starting: reading the data, building the model";
+        let text = match &state.link.waits {
+            Some(waits) => format!(" {}", waits.sentence()),
+            None => " the worker is starting: reading the data, building the model".to_owned(),
+        };
+        let text = format::cut(&text, usize::from(area.width));
         return write(area, 1, &Line::from(span(text, Role::Dim, theme)), buffer);
     }
     // The window is drawn as it fills where that takes nothing else's place.
