@@ -154,6 +154,15 @@ mod tests {
     }
 
     #[test]
+    fn starting_beside_a_live_run_that_is_not_on_the_screen_is_asked_about() {
+        let mut state = left();
+        act(&mut state, Action::Show(Screen::Setup));
+        assert_eq!(act(&mut state, Action::Start), []);
+        assert_eq!(state.context(), Context::StartBeside);
+        assert!(matches!(&act(&mut state, Action::Start)[..], [Effect::Start { .. }]));
+    }
+
+    #[test]
     fn stopping_stops_every_run_and_leaves_when_all_have_ended() {
         let mut state = recorded::watching(Screen::Train, "adamw");
         state.update(Msg::Watching { run: other() });

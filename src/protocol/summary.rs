@@ -59,7 +59,7 @@ pub struct Summary {
     pub interventions: Vec<CommandRecord>,
     /// Those that differ in nothing but their figures are one, which says how many they are.
     pub warnings: Vec<Alert>,
-    /// What was said once: settings without effect, where a fork comes from, what became of its optimizer's state.
+    /// What was said once: settings without effect, what became of the optimizer's state of a fork.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// What somebody wrote down about the run.

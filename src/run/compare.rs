@@ -283,7 +283,11 @@ fn caveats(all: &[Standing], figures: &[Figures], over_seeds: bool) -> Vec<Strin
             let update = text::count(command.update);
             caveats.push(format!("{} got a learning rate by hand at update {update}", figures.label));
         }
-        if let Some(change) = standing.record.changed.iter().find(|change| matters(&change.key)) {
+        // What was changed after the losses that are compared has no part in them.
+        let counts = |change: &&SettingChange| {
+            matters(&change.key) && figures.loss_update.is_none_or(|update| update > change.from_update)
+        };
+        if let Some(change) = standing.record.changed.iter().find(counts) {
             let update = text::count(change.from_update);
             caveats
                 .push(format!("{} went on from update {update} with another {}", figures.label, change.key));

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Record, RunDir, RunError, label::Label, standing, standing::State, text};
 use crate::{
     config::{Config, Layers, presets},
-    protocol::{Alert, Level, Reason, SCHEMA, Summary, summary::Measured},
+    protocol::{Alert, Header, Level, Reason, SCHEMA, Summary, summary::Measured},
 };
 
 /// Lines of `worker.log` that a crashed run shows.
@@ -144,7 +144,11 @@ fn without_figures(message: &str) -> String {
 /// What was said once: with the configuration, and when the run began.
 fn notes(record: &Record) -> Vec<String> {
     let told = record.alerts.iter().filter(|alert| alert.level == Level::Info);
-    let header = record.header.iter().flat_map(|header| &header.notes);
+    // Where a fork comes from is told by its lineage.
+    let lineage =
+        |header: &Header, note: &str| header.forked_from.is_some() && note.starts_with("forked from run ");
+    let header =
+        record.header.iter().flat_map(|header| header.notes.iter().filter(|note| !lineage(header, note)));
     header.chain(told.map(|alert| &alert.message)).cloned().collect()
 }
 
@@ -257,7 +261,7 @@ pub(super) fn no_record(run: &RunDir, state: State) -> RunError {
 mod tests {
     use super::*;
     use crate::{
-        protocol::{Event, Header, Host, RunEnded},
+        protocol::{Event, Host, RunEnded},
         run::{EventWriter, RunLock, list, sample},
     };
 

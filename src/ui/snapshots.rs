@@ -307,6 +307,7 @@ fn train_of_a_queued_run() {
     for size in [(80, 24), (120, 40)] {
         snapshot("queued", &state, &Theme::default(), size);
     }
+    assert!(drawn(&state, &Theme::default(), 20, 5).contains("queued 2 of 3"));
     state.update(Msg::Action(Action::Quit));
     snapshot("quit_other", &state, &Theme::default(), (80, 24));
 }

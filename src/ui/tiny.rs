@@ -13,13 +13,19 @@ use super::{
     theme::{Role, Theme},
     widgets::{span, write},
 };
-use crate::app::{State, action::Screen, focus::Overlay, run::Status};
+use crate::app::{
+    State,
+    action::Screen,
+    focus::Overlay,
+    run::{Status, Waiting},
+};
 
 /// Draws as many lines as there is room for.
 pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let question: &[&str] = match &state.overlay {
         Overlay::Quit => &["leave?", "d the run goes on", "s stop and save it", "Esc cancel"],
         Overlay::StartBeside => &["start another?", "Enter beside it", "Q queue it", "Esc cancel"],
+        Overlay::Unqueue { .. } => &["leave the queue?", "Enter take it out", "Esc cancel"],
         _ => &[],
     };
     if !question.is_empty() {
@@ -34,7 +40,11 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     };
     let view = state.view();
     let (sign, role) = status_mark(status);
-    let done = format!("{}/{}", format::count(view.done()), format::count(view.total().unwrap_or(0)));
+    let done = match &state.link.waits {
+        Some(Waiting::InLine(waits)) => format!("{} of {}", waits.place, waits.of),
+        Some(Waiting::TakenOut) => String::new(),
+        None => format!("{}/{}", format::count(view.done()), format::count(view.total().unwrap_or(0))),
+    };
     let width = usize::from(area.width);
     let word = status.as_str().replace('_', " ");
     let mut lines =

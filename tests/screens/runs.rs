@@ -66,6 +66,7 @@ fn a_queued_run_says_what_it_waits_for_and_who_leaves_is_asked_about_the_other()
     terminal.press("q");
     terminal.wait_text("busy, which is not on the screen");
     terminal.press("\x1b");
+    terminal.wait("the question gone", |screen| !screen.contains("which is not on the screen"));
     terminal.press("x");
     terminal.wait_text("take it out");
     terminal.press("\r");
