@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Record, RunDir, RunError, label::Label, standing, standing::State, text};
 use crate::{
     config::{Config, Layers, presets},
-    protocol::{Alert, Header, Level, Reason, SCHEMA, Summary, summary::Measured},
+    protocol::{Alert, Level, Reason, SCHEMA, Summary, summary::Measured},
 };
 
 /// Lines of `worker.log` that a crashed run shows.
@@ -143,13 +143,15 @@ fn without_figures(message: &str) -> String {
 
 /// What was said once: with the configuration, and when the run began.
 fn notes(record: &Record) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(header) = &record.header {
+        // Where a fork comes from is told by its lineage.
+        let lineage = |note: &&String| header.forked_from.is_some() && note.starts_with("forked from run ");
+        notes.extend(header.notes.iter().filter(|note| !lineage(note)).cloned());
+    }
     let told = record.alerts.iter().filter(|alert| alert.level == Level::Info);
-    // Where a fork comes from is told by its lineage.
-    let lineage =
-        |header: &Header, note: &str| header.forked_from.is_some() && note.starts_with("forked from run ");
-    let header =
-        record.header.iter().flat_map(|header| header.notes.iter().filter(|note| !lineage(header, note)));
-    header.chain(told.map(|alert| &alert.message)).cloned().collect()
+    notes.extend(told.map(|alert| alert.message.clone()));
+    notes
 }
 
 /// The settings that are not what the preset gives, and the preset if it is not the demo: set by hand on top of the
@@ -261,7 +263,7 @@ pub(super) fn no_record(run: &RunDir, state: State) -> RunError {
 mod tests {
     use super::*;
     use crate::{
-        protocol::{Event, Host, RunEnded},
+        protocol::{Event, Header, Host, RunEnded},
         run::{EventWriter, RunLock, list, sample},
     };
 
