@@ -399,10 +399,8 @@ mod tests {
     #[test]
     fn curves_are_aligned_where_a_run_was_forked_or_another_was_forked_from_it() {
         let mut rows = recorded::run_rows();
-        let lineage = |run: &str, update| {
-            Some(Lineage { run: run.into(), update, tokens: update * 512, time: update as f64 })
-        };
-        rows[0].forked_from = lineage(&rows[2].id.clone(), 200);
+        let run = rows[2].id.clone();
+        rows[0].forked_from = Some(Lineage { run, update: 200, tokens: 200 * 512, time: 200.0 });
         let mut runs = Runs::default();
         runs.load(rows.clone());
         let point = |runs: &Runs, at: usize| runs.fork_point(&runs.all[at]).map(|place| place.update);
