@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Arch, Config, ConfigError, NamePattern, OptimizerName, ScheduleName, Source, Task, Tokenizer, fields,
+    Arch, Config, ConfigError, Layers, NamePattern, OptimizerName, ScheduleName, Source, Task, Tokenizer,
+    fields,
 };
 
 /// Checks combinations of keys and returns what is worth saying about them.
@@ -66,6 +67,14 @@ pub fn warmup(config: &Config, total: u64) -> Result<(), ConfigError> {
 /// Whether the optimizer sets its own rate, so that the schedule has no effect.
 pub fn relative_step(config: &Config) -> bool {
     config.optimizer.name == OptimizerName::Adafactor && config.optimizer.adafactor.relative_step
+}
+
+/// The keys whose values are not those of the preset: what is set to what it would be anyway asks for nothing, so that a
+/// resolved configuration can be read again.
+fn changed_from_preset(config: &Config) -> Result<Vec<&'static str>, ConfigError> {
+    let preset = config.model.preset.iter().map(|name| format!("model.preset={name}"));
+    let plain = Layers::new().with_assignments(preset)?.resolve()?.config;
+    Ok(config.differences(&plain).into_iter().map(|(key, ..)| key).collect())
 }
 
 /// A key that the architecture does not have would be ignored without a word.
@@ -248,10 +257,9 @@ fn optimizer(config: &Config, explicit: &BTreeMap<String, String>) -> Result<Vec
         ));
     }
     if relative_step(config) {
-        let rates = ["optimizer.adafactor.lr"]
-            .into_iter()
-            .chain(explicit.keys().map(String::as_str).filter(|key| key.starts_with("schedule.")));
-        if let Some(key) = rates.into_iter().find(|key| explicit.contains_key(*key)) {
+        let a_rate = |key: &str| key == "optimizer.adafactor.lr" || key.starts_with("schedule.");
+        let changed = changed_from_preset(config)?;
+        if let Some(key) = explicit.keys().find(|key| a_rate(key) && changed.contains(&&***key)) {
             return Err(ConfigError::Conflict(format!(
                 "optimizer.adafactor.relative_step sets its own rate, and {key} sets one too: remove one of the two"
             )));
