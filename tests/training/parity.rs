@@ -30,11 +30,18 @@ fn losses_norms_and_weights_are_those_of_flex() {
                 let (loss_bound, norm_bound) = if update == 0 { (1e-5, 1e-4) } else { (1e-3, 2e-2) };
                 let (loss, norm) =
                     ((a.loss - b.loss).abs() / a.loss, (a.grad_norm / b.grad_norm - 1.0).abs());
-                assert!(loss < loss_bound && norm < norm_bound, "{model} {name} update {update}: {a:?} {b:?}");
+                assert!(
+                    loss < loss_bound && norm < norm_bound,
+                    "{model} {name} update {update}: {a:?} {b:?}"
+                );
             }
             let (mut moved, mut apart) = (0.0, 0.0);
             for ((before, a), b) in start.iter().zip(expected.1.weights()).zip(ours.1.weights()) {
                 assert_eq!((&before.name, &a.name), (&a.name, &b.name));
+                // The same number added to every key changes no attention: that gradient is all rounding.
+                if a.name.ends_with("k_lin.bias") {
+                    continue;
+                }
                 let squared = |one: &[f32], other: &[f32]| -> f64 {
                     one.iter().zip(other).map(|(x, y)| f64::from(x - y).powi(2)).sum()
                 };
