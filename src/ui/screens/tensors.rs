@@ -1,6 +1,7 @@
 //! The State screen: every state tensor in a table, and one parameter opened.
 
 use ratatui::{buffer::Buffer, layout::Rect, text::Line};
+use unicode_width::UnicodeWidthStr;
 
 use crate::{
     app::{
@@ -90,8 +91,15 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let mut heading = title("optimizer state", focused, theme);
     if let Some(report) = &table.report {
         let text = format!("{} after update {} ", report.optimizer, format::count(report.update));
+        let source = format!("({}) ", table.source);
+        let room = usize::from(area.width.saturating_sub(2));
+        if heading.width() + text.width() > room {
+            heading = title("state", focused, theme);
+        }
         heading.push_span(span(text, Role::Strong, theme));
-        heading.push_span(span(format!("({}) ", table.source), Role::Dim, theme));
+        if heading.width() + source.width() <= room {
+            heading.push_span(span(source, Role::Dim, theme));
+        }
     }
     let inside = frame(heading, focused, area, buffer, theme);
     let Some(report) = &table.report else {
@@ -120,12 +128,12 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     if state.tensors.filtering || !table.filter.text().is_empty() {
         filter(state, lines.len(), theme, inside, bottom, buffer);
     } else {
-        let mut text = format!(
-            "{} state elements, {} bytes, {} parameters",
-            format::count(report.elements()),
-            format::count(report.bytes()),
-            report.tensors.len()
-        );
+        let (elements, parameters) = (format::count(report.elements()), report.tensors.len());
+        let bytes = format::count(report.bytes());
+        let mut text = format!("{elements} state elements, {bytes} bytes, {parameters} parameters");
+        if text.width() > room {
+            text = format!("{bytes} bytes, {parameters} parameters");
+        }
         if !report.shared.is_empty() {
             let names: Vec<_> = report.shared.keys().map(String::as_str).collect();
             text.push_str(&format!(", with {} once", names.join(" and ")));
@@ -133,7 +141,7 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         write(inside, bottom, &Line::from(span(text, Role::Dim, theme)), buffer);
     }
     let hidden = table.columns().len() - columns.len();
-    if hidden > 0 {
+    if hidden > 0 && room >= 60 {
         let text = format!(" {hidden} more columns: <>");
         write_right(inside, bottom, &Line::from(span(text, Role::Dim, theme)), buffer);
     }
