@@ -141,11 +141,12 @@ impl Tensors {
     }
 
     fn ordered<'a>(&self, mut lines: Vec<Line<'a>>) -> Vec<Line<'a>> {
-        if self.sort != Column::Name {
-            lines.sort_by(|a, b| compare(self.sort, a, b));
-        }
-        if self.reverse {
-            lines.reverse();
+        // What is alike stays in the model's order, whichever end comes first.
+        match (self.sort, self.reverse) {
+            (Column::Name, false) => {}
+            (Column::Name, true) => lines.reverse(),
+            (column, false) => lines.sort_by(|a, b| compare(column, a, b)),
+            (column, true) => lines.sort_by(|a, b| compare(column, b, a)),
         }
         lines
     }

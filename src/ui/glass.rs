@@ -154,8 +154,9 @@ impl Glass {
                 prop_assert_eq!(theirs.bgcolor(), colour(ours.bg), "ground at {},{}", x, y);
                 // The ink of a blank is not seen.
                 if ours.symbol() != " " || reversed {
-                    let bold = ours.modifier.contains(Modifier::BOLD);
-                    prop_assert_eq!(theirs.bold(), bold, "weight of {:?} at {},{}", ours.symbol(), x, y);
+                    let wanted = [Modifier::BOLD, Modifier::DIM].map(|weight| ours.modifier.contains(weight));
+                    let weight = [theirs.bold(), theirs.dim()];
+                    prop_assert_eq!(weight, wanted, "weight of {:?} at {},{}", ours.symbol(), x, y);
                     prop_assert_eq!(theirs.fgcolor(), colour(ours.fg), "ink at {},{}", x, y);
                 }
                 x += width;

@@ -26,6 +26,7 @@ use ratatui::{
     Frame,
     buffer::Buffer,
     layout::Rect,
+    style::Modifier,
     text::{Line, Span},
 };
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -52,6 +53,10 @@ pub fn render(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if cell.symbol().chars().any(is_harmful) {
             cell.set_symbol(" ");
+        }
+        // Both at once is what each terminal makes of it; a faint text on a bold frame is faint.
+        if cell.modifier.contains(Modifier::BOLD | Modifier::DIM) {
+            cell.modifier.remove(Modifier::BOLD);
         }
     }
     mend(buffer);

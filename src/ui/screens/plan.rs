@@ -26,7 +26,7 @@ const BELOW: usize = 14;
 /// Columns of an optimizer's name with its mark, of a figure, and of the words whether it fits.
 const NAME: usize = 12;
 const FIGURE: usize = 10;
-const WORDS: usize = 14;
+const WORDS: usize = 16;
 /// Columns of the name of a fact.
 const FACT: usize = 16;
 
@@ -106,7 +106,7 @@ fn table(form: &Form, device: Option<Room>, theme: &Theme, area: Rect, buffer: &
         if let Some(device) = device {
             let fit = device.fit(ledger.total_bytes_estimated);
             let (sign, role) = sign_of(fit);
-            let text = if words { format!(" {sign}{}", fit.as_str()) } else { format!(" {sign}") };
+            let text = if words { format!(" {sign} {}", fit.as_str()) } else { format!(" {sign}") };
             spans.push(span(text, role, theme));
         }
         write(area, row, &Line::from(spans), buffer);

@@ -2,16 +2,16 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Theme, drawn, hit, render, states};
+use super::{SIZES, Theme, drawn, hit, render, states};
 use crate::{
     app::{
         Msg,
         action::{Action, Screen},
-        focus::Panel,
+        focus::{Overlay, Panel},
         recorded,
         series::XAxis,
     },
-    ui::Hit,
+    ui::{Hit, layout},
 };
 
 #[test]
@@ -96,4 +96,34 @@ fn a_click_on_the_form_takes_the_field_under_it() {
         }
         state.update(Msg::Action(Action::Home));
     }
+}
+
+/// Whatever is written on a frame, its corners stay.
+#[test]
+fn nothing_is_written_over_the_corner_of_a_panel() {
+    for (name, state) in states::all().into_iter().filter(|(_, state)| state.overlay == Overlay::None) {
+        for (width, height) in SIZES {
+            let area = Rect::new(0, 0, width, height);
+            let mut buffer = Buffer::empty(area);
+            render(&state, &Theme::default(), area, &mut buffer);
+            for (panel, place) in layout::panels(&state, area) {
+                let (right, bottom) = (place.right() - 1, place.bottom() - 1);
+                let corners = [(place.x, place.y), (right, place.y), (place.x, bottom), (right, bottom)];
+                let signs: String = corners.map(|corner| buffer[corner].symbol().to_owned()).concat();
+                assert!(["╭╮╰╯", "┏┓┗┛"].contains(&&*signs), "{name} {width}x{height} {panel:?}: {signs}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_preset_is_told_where_there_is_room() {
+    let state = recorded::watching(Screen::Setup, "adamw");
+    for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+        let text = drawn(&state, &Theme::default(), width, height);
+        for preset in crate::config::presets::PRESETS {
+            assert!(text.contains(preset.name), "{} at {width}x{height}: {text}", preset.name);
+        }
+    }
+    assert!(drawn(&state, &Theme::default(), 40, 10).contains("1 of 7"));
 }
