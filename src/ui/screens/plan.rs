@@ -190,7 +190,7 @@ fn facts(state: &State, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Bu
         let fit = room.fit(total);
         let (total, free) = (format::bytes(total), format::bytes(room.free));
         let texts = [
-            format!("~{total} in {free} free on {device}"),
+            format!("~{total} in {free} free ({device})"),
             format!("~{total} in {free} free"),
             format!("~{total}/{free}"),
         ];
