@@ -29,7 +29,10 @@ fn the_draft_becomes_a_file_that_starts_the_same_run() {
 #[test]
 fn an_earlier_run_gives_its_settings() {
     let sandbox = Sandbox::new();
-    sandbox.train("first", &["train.max_updates=20", "train.seed=77", "optimizer.name=lion"]);
+    sandbox.train(
+        "first",
+        &["train.max_updates=20", "schedule.warmup_updates=1", "train.seed=77", "optimizer.name=lion"],
+    );
     let mut terminal = Terminal::start(&sandbox, &["attach", "latest"], &[], 40, 120);
     terminal.wait_text("update 20 / 20");
     terminal.press("3");
