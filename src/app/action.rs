@@ -87,6 +87,8 @@ pub enum Action {
     Start,
     Edit,
     Reset,
+    /// The settings of an earlier run as the draft, one run after another.
+    Recent,
     NextOptimizer,
     AccumulateUp,
     AccumulateDown,
@@ -147,6 +149,7 @@ pub const ACTIONS: &[About] = &[
     about(Action::Unqueue, "unqueue", "take the selected run out of the queue"),
     about(Action::Edit, "edit", "edit the focused field"),
     about(Action::Reset, "reset", "the focused field back to its default"),
+    about(Action::Recent, "recent", "the draft as an earlier run was; again: before"),
     about(Action::NextOptimizer, "optimizer", "next optimizer in the draft"),
     about(Action::AccumulateUp, "accumulate-up", "twice the accumulation in the draft"),
     about(Action::AccumulateDown, "accumulate-down", "half the accumulation in the draft"),

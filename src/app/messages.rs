@@ -21,7 +21,7 @@ impl State {
             (palette.selected, palette.error) = (0, None);
         } else if let Some(line) = &mut self.form.editing {
             line.input(input);
-            self.form.error = None;
+            self.form.preview();
         } else if self.runs.filtering && self.screen == Screen::Runs {
             self.runs.filter.input(input);
             self.runs.arrange();
@@ -85,6 +85,7 @@ impl State {
                 }
             }
             Request::Grid(axes) => return self.grid(&axes),
+            Request::Save(path) => return self.save_draft(&path),
             Request::Name(name) => {
                 self.say(format!("the next run is called {name}"), false);
                 self.form.name = Some(name);
@@ -126,6 +127,13 @@ impl State {
         self.click(panel, None);
         if self.overlay == Overlay::None {
             self.replot(|plot, made| plot.point(update, made));
+        }
+    }
+
+    pub(super) fn zoom_at(&mut self, panel: Panel, update: u64, closer: bool) {
+        self.click(panel, None);
+        if self.overlay == Overlay::None {
+            self.replot(|plot, made| plot.zoom_round(closer, Some(update), made));
         }
     }
 
@@ -260,6 +268,7 @@ impl State {
         if self.screen == Screen::State && self.frozen.is_none() {
             effects.extend(self.ask_state());
         }
+        effects.extend(self.ask_room());
         let listed = self.runs.asked.is_some_and(|asked| now - asked < LIST_SECONDS);
         if self.screen == Screen::Runs && !listed {
             self.runs.asked = Some(now);

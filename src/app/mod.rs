@@ -5,6 +5,8 @@
 
 pub mod action;
 pub mod check;
+mod draft;
+pub mod filter;
 pub mod focus;
 pub mod form;
 pub mod input;
@@ -19,6 +21,7 @@ mod queue;
 #[cfg(test)]
 pub(crate) mod recorded;
 mod replay;
+pub mod room;
 pub mod run;
 pub mod runs;
 pub mod series;
@@ -27,11 +30,12 @@ pub mod tensors;
 pub(crate) mod update;
 
 use crate::{
-    config::{ConfigError, Layers, Resolved},
+    config::{ConfigError, DeviceName, Layers, Resolved},
     protocol::{AccumulationCheck, Answer, Command, Event, StateDetail, StateReport},
 };
 
 use action::{Action, Screen};
+pub use draft::Settings;
 use focus::{Context, Focus, Overlay, Panel};
 use form::Form;
 use input::Input;
@@ -39,6 +43,7 @@ use link::{Control, Link};
 use look::ThemeName;
 use plot::Plot;
 pub use replay::Replay;
+use room::{Room, Rooms};
 use run::{RunView, Status};
 use runs::{Comparison, Curves, RunRow, Runs};
 use series::XAxis;
@@ -79,6 +84,12 @@ pub enum Msg {
     Point {
         panel: Panel,
         update: u64,
+    },
+    /// The wheel over a chart, on that update.
+    ZoomAt {
+        panel: Panel,
+        update: u64,
+        closer: bool,
     },
     /// A mouse click on a tab.
     Tab(Screen),
@@ -131,6 +142,17 @@ pub enum Msg {
     Checked {
         number: u64,
         answer: Result<Box<AccumulationCheck>, String>,
+    },
+    /// The memory of the device that was asked for, and which device that is.
+    Room {
+        asked: DeviceName,
+        device: DeviceName,
+        room: Option<Room>,
+    },
+    /// What was set by hand for a run.
+    Draft {
+        run: String,
+        settings: Result<Settings, String>,
     },
     /// Runs were queued, by name, or none was and why.
     Queued(Result<Vec<String>, String>),
@@ -207,6 +229,20 @@ pub enum Effect {
     },
     /// Nobody waits for the running check any more.
     StopCheck,
+    /// Look at the memory of that device; `asked` is what the draft calls it.
+    LoadRoom {
+        asked: DeviceName,
+        device: DeviceName,
+    },
+    /// Read what was set by hand for that run.
+    LoadDraft {
+        run: String,
+    },
+    /// Write a new file.
+    SaveDraft {
+        path: String,
+        text: String,
+    },
     /// Stop the clock of the replay, or let it go on.
     PauseReplay {
         paused: bool,
@@ -276,6 +312,10 @@ pub struct State {
     pub starting: bool,
     /// Checks of accumulation that were asked for.
     checks: u64,
+    /// Memory of the draft's device.
+    rooms: Rooms,
+    /// The earlier run whose settings the draft took last.
+    recent: Option<String>,
     /// Exit code to leave with once the run has ended.
     pub leaving: Option<i32>,
     /// Counts the changes that can be seen.
@@ -312,6 +352,8 @@ impl State {
             journal_scroll: 0,
             starting: false,
             checks: 0,
+            rooms: Rooms::default(),
+            recent: None,
             leaving: None,
             revision: 0,
             now: 0.0,
@@ -385,9 +427,13 @@ impl State {
     }
 
     fn take(&mut self, msg: Msg) -> Vec<Effect> {
-        if !matches!(msg, Msg::Tick { .. }) {
-            self.revision += 1;
-        }
+        // What tells nothing new draws nothing.
+        let silent = match &msg {
+            Msg::Tick { .. } | Msg::Room { .. } => true,
+            Msg::Runs(rows) => self.runs.loaded && *rows == self.runs.all,
+            _ => false,
+        };
+        self.revision += u64::from(!silent);
         match msg {
             Msg::Tick { now } => return self.tick(now),
             Msg::Action(action) => return self.act(action),
@@ -397,6 +443,7 @@ impl State {
             Msg::Cancel => self.cancel(),
             Msg::Click { panel, row } => self.click(panel, row),
             Msg::Point { panel, update } => self.point(panel, update),
+            Msg::ZoomAt { panel, update, closer } => self.zoom_at(panel, update, closer),
             Msg::Tab(screen) => return self.act(Action::Show(screen)),
             Msg::Watching { run } => self.watch(run),
             Msg::Replaying { speed } => self.replay = Some(Replay { speed, paused: false }),
@@ -438,6 +485,10 @@ impl State {
             }
             Msg::State { .. } | Msg::History { .. } => {}
             Msg::Checked { number, answer } => self.checked(number, answer),
+            Msg::Room { asked, device, room } => {
+                self.revision += u64::from(self.room_told(asked, device, room));
+            }
+            Msg::Draft { run, settings } => self.draft_read(&run, settings),
             Msg::Queued(outcome) => return self.queued(outcome),
             Msg::Done(text) => self.say(text, false),
             Msg::Failed(text) => {

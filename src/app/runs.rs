@@ -4,7 +4,7 @@ use std::{cmp::Ordering, collections::BTreeMap};
 
 use crate::{config::Config, protocol::Event};
 
-use super::{input::TextLine, run::RunView, series::Series, tensors::Filter};
+use super::{filter::Filter, input::TextLine, run::RunView, series::Series};
 
 /// What the list is ordered by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use super::{
 use crate::protocol::Command;
 
 /// Lines of the help.
-pub(crate) const HELP_LINES: usize = 114;
+pub(crate) const HELP_LINES: usize = 115;
 
 impl State {
     /// Does one action.
@@ -120,6 +120,7 @@ impl State {
                 self.form.edit();
             }
             Action::Reset => self.form.reset(),
+            Action::Recent => return self.recent(),
             Action::NextOptimizer => self.form.next_optimizer(),
             Action::AccumulateUp => self.form.accumulate(true),
             Action::AccumulateDown => self.form.accumulate(false),

@@ -10,10 +10,12 @@ use super::{
     output,
 };
 use crate::{
-    app::action::Screen,
-    config::Layers,
+    app::{action::Screen, room::Room},
+    config::{DeviceName, Layers},
+    protocol::Host,
     run::{Home, RunDir, is_live},
     shell::{self, Launch, Start, picture},
+    worker::nvml::Gpu,
 };
 
 /// Which run, and how to look at it.
@@ -114,7 +116,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
         return Ok(0);
     }
     terminal()?;
-    shell::run(launch)
+    screens(launch)
 }
 
 /// Opens the screens on a run that was just started.
@@ -126,7 +128,7 @@ pub fn open(run: RunDir) -> anyhow::Result<i32> {
     let layers = layers_of(&run)?;
     let mut launch = Launch::new(Home::from_env()?, Start::Watch(run), layers);
     Look::default().apply(&mut launch)?;
-    shell::run(launch)
+    screens(launch)
 }
 
 /// Opens the Setup screen with the demo chosen.
@@ -137,7 +139,7 @@ pub fn setup(look: &Look) -> anyhow::Result<i32> {
     terminal()?;
     let mut launch = Launch::new(Home::from_env()?, Start::Setup, layers()?);
     look.apply(&mut launch)?;
-    shell::run(launch)
+    screens(launch)
 }
 
 /// Opens the Runs screen; the draft starts from these settings.
@@ -146,7 +148,7 @@ pub fn setup(look: &Look) -> anyhow::Result<i32> {
 /// There is no terminal to draw on.
 pub fn list(home: Home, layers: Layers) -> anyhow::Result<i32> {
     terminal()?;
-    shell::run(Launch::new(home, Start::Runs, layers))
+    screens(Launch::new(home, Start::Runs, layers))
 }
 
 /// What the next run's draft starts from.
@@ -159,6 +161,18 @@ fn layers_of(run: &RunDir) -> anyhow::Result<Layers> {
     let explicit = run.explicit()?;
     let text: String = explicit.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
     Ok(Layers::new().with_toml(&text, run.id())?)
+}
+
+fn screens(launch: Launch) -> anyhow::Result<i32> {
+    shell::run(Launch { gpu: gpu_memory, ..launch })
+}
+
+/// The memory of a GPU, if the driver tells.
+fn gpu_memory(device: DeviceName) -> Option<Room> {
+    let mut host = Host::default();
+    Gpu::open(device).read(&mut host);
+    let (total, used) = (host.gpu_device_total?, host.gpu_device_used?);
+    Some(Room { total, free: total.saturating_sub(used) })
 }
 
 fn terminal() -> anyhow::Result<()> {

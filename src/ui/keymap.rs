@@ -98,6 +98,7 @@ pub const BINDINGS: &[Binding] = &[
     bind(Setup, &[letter(']')], Action::AccumulateUp, ""),
     bind(Setup, &[letter('[')], Action::AccumulateDown, "] accumulate"),
     bind(Setup, &[key(KeyCode::Backspace), key(KeyCode::Delete)], Action::Reset, "reset"),
+    bind(Setup, &[letter('R')], Action::Recent, ""),
     bind(Runs, &[letter('m'), letter(' ')], Action::Mark, "mark"),
     bind(Runs, &[key(KeyCode::Enter)], Action::Open, "watch"),
     bind(Runs, &[letter('d'), key(KeyCode::Delete)], Action::Unqueue, ""),

@@ -1,6 +1,8 @@
 //! The real binary in a pseudo-terminal, driven by keys and read as a person would.
 
 mod check;
+mod day;
+mod drafts;
 mod drive;
 mod manners;
 mod replay;

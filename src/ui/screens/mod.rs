@@ -8,6 +8,7 @@ pub mod heat;
 pub mod history;
 pub mod journal;
 pub mod memory;
+pub mod plan;
 pub mod runs;
 pub mod scatter;
 pub mod schedule;
