@@ -325,6 +325,22 @@ fn act(state: &mut State, actions: &[Action]) {
 }
 
 #[test]
+fn how_far_the_data_is_stands_beside_a_run_that_is_starting() {
+    let mut state = recorded::watching(Screen::Train, "adamw");
+    let run = state.watching.clone().unwrap();
+    state.update(Msg::Watching { run });
+    state.update(Msg::Alive(true));
+    state.update(Msg::Preparing("tokenizing 43 %".to_owned()));
+    for (width, height) in SIZES {
+        let screen = drawn(&state, &Theme::default(), width, height);
+        let first = screen.lines().next().unwrap();
+        assert!(first.contains("starting") && first.contains("tokenizing 43 %"), "{first}");
+    }
+    state.update(Msg::Events(recorded::demo(3)));
+    assert!(!drawn(&state, &Theme::default(), 200, 60).contains("tokenizing"));
+}
+
+#[test]
 fn a_part_of_the_run_under_a_cursor() {
     let mut state = recorded::watching(Screen::Train, "adamw");
     let area = Rect::new(0, 0, 120, 40);
