@@ -312,6 +312,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
         fn pieces_depend_on_the_document_alone(seed: u64, cuts in prop::collection::vec(1usize..90_000, 0..6)) {
             let mut rng = crate::data::random::generator(seed, "test", 0);

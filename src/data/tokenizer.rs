@@ -452,7 +452,7 @@ pub(super) mod tests {
         let missing = message("none.json", None);
         assert!(missing.contains("none.json does not exist") && missing.contains("\"bytes\""), "{missing}");
         let other = message("config.json", Some("{\"model_type\": \"bert\"}"));
-        assert!(other.contains("config.json is not a tokenizer.json"), "{other}");
+        assert!(other.contains("config.json is the configuration of a model"), "{other}");
         let broken = message("broken.json", Some("{\"version\": "));
         assert!(broken.contains("broken.json is not a tokenizer.json"), "{broken}");
         let here = message("", None);

@@ -108,7 +108,9 @@ pub(super) fn open(
         wanted.field.as_bytes(),
         settings.as_bytes(),
     ]);
-    if let Some(opened) = store.and_then(|store| kept(store, &text_key, listing.youngest + limits.moment)) {
+    if let Some(opened) =
+        store.and_then(|store| kept(store, &text_key, listing.youngest.saturating_add(limits.moment)))
+    {
         fits(&wanted.tokenizer.name(), opened.train.vocabulary() as usize, wanted.vocab_size)?;
         return Ok(Opened { report: DataReport { source: listing.name(), ..opened.report }, ..opened });
     }
@@ -121,7 +123,7 @@ pub(super) fn open(
     if let Some(encoder) = &encoder {
         encoder.fits(Task::LanguageModel, wanted.vocab_size)?;
     }
-    let trusted_after = listing.youngest + limits.moment;
+    let trusted_after = listing.youngest.saturating_add(limits.moment);
     let scan = Scan::of(listing, wanted.field, limits.in_memory, watch)?;
     let mut report = DataReport {
         source: scan.listing.name(),

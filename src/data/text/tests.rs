@@ -166,7 +166,7 @@ fn store() -> Kept {
     Kept { _folder: folder, store, limits: ALWAYS }
 }
 
-const ALWAYS: Limits = Limits { in_memory: 1000, kept_from: 0, moment: 2 };
+const ALWAYS: Limits = Limits { in_memory: 1000, kept_from: 0, moment: 3600 };
 
 /// How far it was told to be, for each stage.
 fn stages(path: &Path, choice: &Choice, fraction: f64, kept: &Kept) -> (Opened, Vec<Stage>) {
