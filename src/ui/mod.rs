@@ -162,8 +162,6 @@ fn header(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     add(format!("{}  ", format::elide(&run.name, room.saturating_sub(16).clamp(8, 40))), Role::Strong, false);
     if let Some(header) = &state.view().header {
         add(format!("{} on {}  ", header.config.optimizer.name, header.device), Role::Dim, true);
-    } else if let Some(preparing) = &state.view().preparing {
-        add(format!("{preparing}  "), Role::Warning, true);
     }
     write_right(area, 0, &Line::from(right), buffer);
 }

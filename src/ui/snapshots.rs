@@ -333,8 +333,7 @@ fn how_far_the_data_is_stands_beside_a_run_that_is_starting() {
     state.update(Msg::Preparing("tokenizing 43 %".to_owned()));
     for (width, height) in SIZES {
         let screen = drawn(&state, &Theme::default(), width, height);
-        let first = screen.lines().next().unwrap();
-        assert!(first.contains("starting") && first.contains("tokenizing 43 %"), "{first}");
+        assert!(screen.contains("starting") && screen.contains("tokenizing 43 %"), "{screen}");
     }
     state.update(Msg::Events(recorded::demo(3)));
     assert!(!drawn(&state, &Theme::default(), 200, 60).contains("tokenizing"));
