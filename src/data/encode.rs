@@ -166,9 +166,9 @@ impl<'a> Stream<'a> {
         };
         // A thread of the pool must not wait for the pool.
         if rayon::current_thread_index().is_some() {
-            work()
+            work();
         } else {
-            rayon::spawn(work)
+            rayon::spawn(work);
         }
         self.pending = Some(receiver);
         Ok(())

@@ -347,7 +347,7 @@ mod tests {
         std::thread::scope(|scope| {
             for number in 0..8 {
                 let store = &store;
-                scope.spawn(move || write(store, "a", &vec![number; 50]));
+                scope.spawn(move || write(store, "a", &[number; 50]));
             }
         });
         let ids = train(&store, "a").unwrap();

@@ -15,6 +15,9 @@ const TOLD_EVERY: u64 = 1 << 20;
 /// Told how far things are.
 pub(in crate::data) type Watch<'a> = dyn FnMut(Progress) + 'a;
 
+/// Takes pieces of documents by sides, and nothing where a document ends.
+pub(in crate::data) type Hand<'a> = dyn FnMut(Side, Option<&str>) -> Result<(), DataError> + 'a;
+
 /// What the first pass found.
 #[derive(Debug)]
 pub(in crate::data) struct Scan {
@@ -116,7 +119,7 @@ impl Scan {
         split: &Split,
         stage: Stage,
         watch: &mut Watch<'_>,
-        out: &mut dyn FnMut(Side, Option<&str>) -> Result<(), DataError>,
+        out: &mut Hand<'_>,
     ) -> Result<(), DataError> {
         let mut sides = Sides { split, hasher: Sha256::new(), document: 0, offset: 0, out };
         let mut before = 0;
@@ -234,7 +237,7 @@ struct Sides<'a> {
     hasher: Sha256,
     document: usize,
     offset: usize,
-    out: &'a mut dyn FnMut(Side, Option<&str>) -> Result<(), DataError>,
+    out: &'a mut Hand<'a>,
 }
 
 impl Sides<'_> {
