@@ -102,6 +102,8 @@ pub enum Msg {
         speed: f64,
     },
     Events(Vec<Event>),
+    /// How far the data of the watched run is, which has not begun.
+    Preparing(String),
     /// So many lines of the watched run's record cannot be read.
     Unreadable(u64),
     /// A run was started; its directory. The shell watches it.
@@ -448,6 +450,7 @@ impl State {
             Msg::Watching { run } => self.watch(run),
             Msg::Replaying { speed } => self.replay = Some(Replay { speed, paused: false }),
             Msg::Events(events) => return self.events(&events),
+            Msg::Preparing(line) => self.run.preparing = Some(line),
             Msg::Unreadable(lines) => self.run.unreadable(lines),
             Msg::Started { .. } => {}
             Msg::Crash(lines) => self.run.crashed(lines),

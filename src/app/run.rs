@@ -124,6 +124,8 @@ pub struct Entry {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunView {
     pub header: Option<Box<Header>>,
+    /// How far its data is, as long as it has not begun.
+    pub preparing: Option<String>,
     /// The newest update.
     pub update: Option<Update>,
     pub window: Option<Window>,
@@ -185,11 +187,15 @@ impl RunView {
     }
 
     fn header(&mut self, header: &Header) {
+        self.preparing = None;
         for note in &header.notes {
             self.log(0, 0.0, Level::Info, note.clone());
         }
         for (why, times) in &header.data.left_out {
             self.log(0, 0.0, Level::Warning, format!("data left out: {why} ({times}x)"));
+        }
+        for name in &header.data.left_out_named {
+            self.log(0, 0.0, Level::Info, format!("left out: {name}"));
         }
         if let Some(from) = &header.forked_from {
             let place = Place { update: from.update, tokens: from.tokens, time: from.time };

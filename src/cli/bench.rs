@@ -4,11 +4,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{output, progress::Bar, settings::Settings};
+use super::{
+    output,
+    progress::{Bar, open_data},
+    settings::Settings,
+};
 use crate::{
     backend::{allocator, devices, memory},
     config::{Config, schedule},
-    data::{Cursor, Dataset, Windows},
+    data::{Cursor, Windows},
     ledger,
     protocol::SCHEMA,
     run::text,
@@ -98,7 +102,7 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
     config.train.max_updates = Some(WARM_UP + updates);
     config.schedule.warmup_updates = 0;
     let device = devices::open(config.train.device)?;
-    let mut windows = Windows::new(Dataset::open(&config)?, &config, Cursor::default())?;
+    let mut windows = Windows::new(open_data(&config)?, &config, Cursor::default())?;
     allocator::reset_peak();
     let baseline = allocator::live_bytes();
     let mut training = trainer::build(&config, &device.device)?;

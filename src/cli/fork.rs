@@ -1,9 +1,9 @@
 //! `tui-train fork RUN`: a new run that starts from a checkpoint of another one, with anything changed.
 
-use super::{attach, look, output, run as follow};
+use super::{attach, look, output, progress::open_data, run as follow};
 use crate::{
     config::validate,
-    data::{Dataset, total_updates},
+    data::total_updates,
     run::{Home, RunDir, fork},
 };
 
@@ -43,7 +43,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     let mut set = args.set;
     set.extend(args.device.map(|device| format!("train.device={device}")));
     let plan = fork::plan(&run, args.at, &set)?;
-    let dataset = Dataset::open(&plan.resolved.config)?;
+    let dataset = open_data(&plan.resolved.config)?;
     let total = total_updates(&plan.resolved.config, &dataset);
     validate::warmup(&plan.resolved.config, total)?;
     plan.leaves_something_to_do(total)?;

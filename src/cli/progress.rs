@@ -7,6 +7,11 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::{
+    config::Config,
+    data::{DataError, Dataset, Progress, Stage},
+};
+
 /// How long nobody minds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -56,6 +61,19 @@ impl Drop for Bar {
             bar.finish_and_clear();
         }
     }
+}
+
+/// Opens the data of a configuration behind a bar for each thing that takes its time.
+///
+/// # Errors
+/// As [`Dataset::open`].
+pub fn open_data(config: &Config) -> Result<Dataset, DataError> {
+    let mut shown: Option<(Stage, Bar)> = None;
+    Dataset::open_watched(config, &mut |Progress { stage, done, total }| {
+        let same = shown.take().filter(|(before, _)| *before == stage);
+        let (_, bar) = shown.insert(same.unwrap_or_else(|| (stage, Bar::bytes(stage.as_str()))));
+        bar.at(done, total);
+    })
 }
 
 fn is_due(elapsed: Duration, is_terminal: bool) -> bool {

@@ -11,10 +11,10 @@ use std::{
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::{INTERRUPTED, attach, look, output, settings::Settings};
+use super::{INTERRUPTED, attach, look, output, progress::open_data, settings::Settings};
 use crate::{
     config::{Config, Layers, Task, layers, validate},
-    data::{Dataset, total_updates},
+    data::total_updates,
     protocol::{Command, Event, Reason, Resumed, RunEnded, Update, Validation},
     run::{
         Client, Home, RunDir, export, launch,
@@ -95,7 +95,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
 
 /// Whatever is wrong with the data is told before there is a run to show it in.
 pub(super) fn check_data(config: &Config) -> anyhow::Result<()> {
-    let dataset = Dataset::open(config)?;
+    let dataset = open_data(config)?;
     Ok(validate::warmup(config, total_updates(config, &dataset))?)
 }
 

@@ -176,10 +176,23 @@ pub const FIELDS: &[Field] = &[
         Kind::Text,
         "",
         "",
-        "a UTF-8 text file or a folder of them; to classify: .csv, .tsv or .jsonl",
+        "a UTF-8 text, .jsonl, .csv or .tsv file, or a folder of them; also .gz and .zst; to classify: a table",
+    ),
+    field(
+        "data.field",
+        Kind::Text,
+        "\"text\"",
+        "",
+        "what holds the text in .jsonl, .csv and .tsv; empty: all of it",
     ),
     field("data.columns", Kind::List, "[]", "", "to classify: one or two sentences, then the label"),
-    field("data.tokenizer", Kind::Text, "\"bytes\"", "", "bytes, or the path of a tokenizer.json"),
+    field(
+        "data.tokenizer",
+        Kind::Text,
+        "\"bytes\"",
+        "",
+        "bytes, bpe:SIZE (learnt from the data), or the path of a tokenizer.json",
+    ),
     field(
         "data.validation_fraction",
         Kind::Float { min: 0.0, max: 0.5 },
@@ -404,6 +417,7 @@ pub fn arches(key: &str) -> Option<&'static [Arch]> {
         | "model.seq_classif_dropout"
         | "model.num_labels"
         | "data.columns" => Some(&[Arch::DistilBert]),
+        "data.field" => Some(&[Arch::Llama, Arch::Gpt2]),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Arch, Config, ConfigError, Layers, NamePattern, OptimizerName, ScheduleName, Source, Task, Tokenizer,
+    Arch, BPE, Config, ConfigError, Layers, NamePattern, OptimizerName, ScheduleName, Source, Task, Tokenizer,
     fields,
 };
 
@@ -135,7 +135,7 @@ fn data(config: &Config) -> Result<(), ConfigError> {
     match (data.source, task) {
         (Source::Path, _) if data.path.is_none() => {
             let kind = match task {
-                Task::LanguageModel => "a UTF-8 text file or a folder of them",
+                Task::LanguageModel => "a UTF-8 text, .jsonl, .csv or .tsv file, or a folder of them",
                 Task::Classification => "a .csv, .tsv or .jsonl file",
             };
             return conflict(format!("data.source = \"path\" needs data.path: {kind}"));
@@ -182,6 +182,28 @@ fn data(config: &Config) -> Result<(), ConfigError> {
         // Bytes, and the marks before and after a sentence.
         Task::Classification => 258,
     };
+    match &data.tokenizer {
+        // Bytes, and what ends a document; of a row the marks, too.
+        Tokenizer::Bpe(size) if *size < needed + 1 => {
+            return conflict(format!(
+                "data.tokenizer = \"bpe:{size}\" is too small: all bytes and the marks are {} tokens",
+                needed + 1
+            ));
+        }
+        Tokenizer::Bpe(size) if model.vocab_size < *size => {
+            return conflict(format!(
+                "data.tokenizer = \"bpe:{size}\" needs more rows than model.vocab_size = {}: set model.vocab_size = {size}, or a \
+                 smaller bpe",
+                model.vocab_size
+            ));
+        }
+        Tokenizer::File(text) if text.starts_with(BPE) => {
+            return conflict(format!(
+                "data.tokenizer = \"{text}\" has no size: write the number of tokens, as in \"bpe:4096\""
+            ));
+        }
+        _ => {}
+    }
     if data.tokenizer == Tokenizer::Bytes && model.vocab_size < needed {
         return conflict(format!(
             "model.vocab_size = {} is too small for data.tokenizer = \"bytes\": it needs {needed}",

@@ -121,6 +121,9 @@ pub struct DataReport {
     pub validation_sequences: u64,
     /// Why something was left out, and how many times.
     pub left_out: BTreeMap<String, u64>,
+    /// The first of these by name, each with its reason and its place where it has one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out_named: Vec<String>,
     /// What the classes of a classification are called, by their id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,

@@ -45,6 +45,7 @@ mod list_cache;
 pub mod lock;
 mod newest;
 pub mod own;
+pub mod preparing;
 pub mod pulse;
 pub mod queue;
 pub mod reaper;

@@ -9,7 +9,7 @@ use std::{
 use crate::{
     app::{Msg, link::Control},
     protocol::{Answer, Command, Event},
-    run::{Client, RunDir, Tail, lock, reaper, standing},
+    run::{Client, RunDir, Tail, lock, preparing, reaper, standing},
 };
 
 /// Time between two looks at the record.
@@ -84,11 +84,20 @@ impl Follower {
     fn follow(mut self) {
         let mut tail = Tail::open(&self.run).with_newest_state();
         let (mut alive, mut ended, mut broken) = (None, false, false);
+        let mut preparing = None;
         loop {
             // Looked at first: when the worker is gone, its last line is there to be read.
             let live = lock::is_live(&self.run);
             if !broken && self.read(&mut tail, &mut ended, &mut broken).is_err() {
                 return;
+            }
+            // Only before the first line of the record.
+            let now = (live && !self.run.events().exists()).then(|| preparing::read(&self.run)).flatten();
+            if now != preparing {
+                preparing = now;
+                if preparing.clone().is_some_and(|line| self.tell(Msg::Preparing(line)).is_err()) {
+                    return;
+                }
             }
             // A folder that vanishes takes its files with it: what was live is gone all the same.
             let known = live

@@ -203,6 +203,7 @@ impl Engine<'_> {
                 return Ok((Reason::Stopped, None));
             }
         }
+        self.around.dataset.fault()?;
         Ok((
             if self.done.updates >= self.around.total_updates { Reason::Finished } else { Reason::DataEnded },
             None,
@@ -393,6 +394,10 @@ impl Engine<'_> {
         };
         let mut batches = dataset.validation_batches(config.train.micro_batch, limit);
         let Evaluation { loss, targets, accuracy, f1, f1_macro } = self.training.evaluate(&mut batches);
+        if dataset.fault().is_err() {
+            // Not all of it could be read. The run ends at the next window.
+            return;
+        }
         self.val_loss = Some(loss);
         self.send(Event::Validation(Validation {
             update: self.done.updates,

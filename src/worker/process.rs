@@ -39,13 +39,15 @@ use crate::{
         dir::Meta,
         export,
         lock::RunLock,
-        own,
+        own, preparing,
         record::Record,
         script, socket,
         summary::{self, Finish},
     },
 };
 
+/// Time between two words about how far the data is.
+const TELL_EVERY: Duration = Duration::from_millis(300);
 /// Exit code after a signal that asked the run to end.
 const INTERRUPTED: i32 = 130;
 
@@ -89,7 +91,7 @@ pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
     let before = Duration::try_from_secs_f64(from.progress.time).unwrap_or_default();
     let started = begun.checked_sub(before).unwrap_or(begun);
     let gpu = Gpu::open(config.train.device);
-    let prepared = Prepared::new(&config);
+    let prepared = Prepared::new(&config, &run);
     let header = header(&run, &meta, &beginning, &prepared, &gpu);
     if resume.is_some() {
         // The record stays as it is when it cannot go on.
@@ -166,8 +168,17 @@ struct Prepared {
 
 impl Prepared {
     /// The reason, in one sentence, when the run cannot start.
-    fn new(config: &Config) -> Result<Self, String> {
-        let dataset = Dataset::open(config).map_err(|error| error.to_string())?;
+    fn new(config: &Config, run: &RunDir) -> Result<Self, String> {
+        let mut told: Option<Instant> = None;
+        let dataset = Dataset::open_watched(config, &mut |progress| {
+            // The first word comes late: most data is there at once.
+            if told.get_or_insert_with(Instant::now).elapsed() >= TELL_EVERY {
+                told = Some(Instant::now());
+                preparing::tell(run, &progress.to_string());
+            }
+        });
+        preparing::over(run);
+        let dataset = dataset.map_err(|error| error.to_string())?;
         let total_updates = total_updates(config, &dataset);
         validate::warmup(config, total_updates).map_err(|error| error.to_string())?;
         Ok(Self { dataset, total_updates })

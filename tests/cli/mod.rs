@@ -17,5 +17,6 @@ mod out_of_memory;
 mod queue;
 mod resume;
 mod sensors;
+mod text_data;
 mod weights;
 mod workers;

@@ -85,7 +85,8 @@ pub fn render(run: &RunDir, progress: Progress<'_>) -> Result<String, RunError> 
     let mut data = format!("<p>{}</p>\n", markup(&markdown::learned_from(summary)));
     let left_out =
         summary.data.left_out.iter().map(|(why, times)| format!("left out: {why} ({})", count(*times)));
-    data += &list(left_out.collect(), "");
+    let named = summary.data.left_out_named.iter().cloned();
+    data += &list(left_out.chain(named).collect(), "");
     section(&mut page, "Data", &data);
     let interventions = summary.interventions.iter().map(markdown::intervention).collect();
     section(&mut page, "Interventions", &list(interventions, "<p>None.</p>\n"));

@@ -234,6 +234,7 @@ fn data(summary: &Summary) -> String {
     for (why, times) in &data.left_out {
         let _ = writeln!(page, "- left out: {} ({})", plain(why), count(*times));
     }
+    page += &data.left_out_named.iter().map(|name| format!("  - {}\n", plain(name))).collect::<String>();
     page
 }
 

@@ -39,6 +39,10 @@ pub fn status(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
 }
 
 fn progress(state: &State, view: &RunView, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    if let Some(preparing) = &view.preparing {
+        write(area, 0, &Line::from(span(format!(" {preparing}"), Role::Strong, theme)), buffer);
+        return;
+    }
     let (done, total) = (view.done(), view.total().unwrap_or(0));
     let live = state.status().is_some_and(Status::is_live);
     let mut text = format!(

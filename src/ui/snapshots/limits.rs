@@ -127,3 +127,18 @@ fn every_preset_is_told_where_there_is_room() {
     }
     assert!(drawn(&state, &Theme::default(), 40, 10).contains("1 of 7"));
 }
+
+#[test]
+fn how_far_the_data_is_stands_beside_a_run_that_is_starting() {
+    let mut state = recorded::watching(Screen::Train, "adamw");
+    let run = state.watching.clone().unwrap();
+    state.update(Msg::Watching { run });
+    state.update(Msg::Alive(true));
+    state.update(Msg::Preparing("tokenizing 43 %".to_owned()));
+    for (width, height) in &SIZES[1..] {
+        let screen = drawn(&state, &Theme::default(), *width, *height);
+        assert!(screen.contains("starting") && screen.contains("tokenizing 43 %"), "{screen}");
+    }
+    state.update(Msg::Events(recorded::demo(3)));
+    assert!(!drawn(&state, &Theme::default(), 200, 60).contains("tokenizing"));
+}
