@@ -21,6 +21,7 @@ pub(crate) mod recorded;
 mod replay;
 pub mod run;
 pub mod runs;
+mod samples;
 pub mod series;
 pub mod slice;
 pub mod tensors;
@@ -361,6 +362,7 @@ impl State {
             Overlay::Delete { .. } => return Context::Delete,
             Overlay::Unqueue { .. } => return Context::Unqueue,
             Overlay::Check(_) => return Context::Check,
+            Overlay::Samples { .. } => return Context::Samples,
             Overlay::None => {}
         }
         match self.screen {

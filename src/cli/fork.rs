@@ -1,6 +1,6 @@
 //! `tui-train fork RUN`: a new run that starts from a checkpoint of another one, with anything changed.
 
-use super::{attach, look, output, run as follow};
+use super::{attach, look, output, progress::Waiting, run as follow};
 use crate::{
     config::validate,
     data::{Dataset, total_updates},
@@ -42,16 +42,20 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     let run = RunDir::resolve(&home, &args.run)?;
     let mut set = args.set;
     set.extend(args.device.map(|device| format!("train.device={device}")));
+    let waiting = Waiting::on("reading the checkpoint and the data");
     let plan = fork::plan(&run, args.at, &set)?;
     let dataset = Dataset::open(&plan.resolved.config)?;
     let total = total_updates(&plan.resolved.config, &dataset);
     validate::warmup(&plan.resolved.config, total)?;
     plan.leaves_something_to_do(total)?;
     drop(dataset);
+    drop(waiting);
     plan.changes().iter().for_each(|change| output::message(change));
     let headless = args.headless || args.json || !look::can_draw();
     let presses = headless.then(follow::interrupts).transpose()?;
+    let waiting = Waiting::on("copying the checkpoint");
     let fork = fork::start(&home, plan, args.name.as_deref())?;
+    drop(waiting);
     match presses {
         None => attach::open(fork),
         Some(presses) => follow::follow(&fork, 0, args.json, &presses),

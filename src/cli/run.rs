@@ -11,7 +11,7 @@ use std::{
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::{INTERRUPTED, attach, look, output, settings::Settings};
+use super::{INTERRUPTED, attach, look, output, progress::Waiting, settings::Settings};
 use crate::{
     config::{Config, Layers, Task, layers, validate},
     data::{Dataset, total_updates},
@@ -95,6 +95,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
 
 /// Whatever is wrong with the data is told before there is a run to show it in.
 pub(super) fn check_data(config: &Config) -> anyhow::Result<()> {
+    let _waiting = Waiting::on("reading the data");
     let dataset = Dataset::open(config)?;
     Ok(validate::warmup(config, total_updates(config, &dataset))?)
 }
@@ -132,9 +133,14 @@ pub(super) fn follow_with(
     let mut told: Option<usize> = None;
     // When the record grew last, and whether its silence has been told.
     let mut heard: Option<(Instant, bool)> = None;
+    let mut waiting = Some(Waiting::on("the worker is starting"));
     loop {
         let live = lock::is_live(run);
         let events = tail.poll()?;
+        let pressed = presses.load(SeqCst);
+        if !events.is_empty() || !live || pressed > 0 {
+            drop(waiting.take());
+        }
         if !events.is_empty() {
             heard = Some((Instant::now(), false));
         }
@@ -172,7 +178,6 @@ pub(super) fn follow_with(
                 pulse::QUIET
             ));
         }
-        let pressed = presses.load(SeqCst);
         if pressed > 0 && told.is_none() {
             before_stop()?;
             // The worker may not listen yet, or not any more: then the next look tries again, or sees the end.

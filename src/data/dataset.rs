@@ -26,6 +26,7 @@ struct Inner {
     validation: Part,
     seq_len: usize,
     report: DataReport,
+    encoder: Encoder,
 }
 
 /// What is trained on, or what is held out.
@@ -131,7 +132,7 @@ impl Dataset {
             });
         }
         let (train, validation) = (Part::Stream(train), Part::Stream(validation));
-        Ok(Self(Arc::new(Inner { train, validation, seq_len, report })))
+        Ok(Self(Arc::new(Inner { train, validation, seq_len, report, encoder: encoder.clone() })))
     }
 
     fn rows(
@@ -160,7 +161,7 @@ impl Dataset {
                 .insert(format!("ends of rows truncated to train.seq_len = {seq_len}"), parts.truncated);
         }
         let (train, validation) = (Part::Rows(parts.train), Part::Rows(parts.validation));
-        Ok(Self(Arc::new(Inner { train, validation, seq_len, report })))
+        Ok(Self(Arc::new(Inner { train, validation, seq_len, report, encoder: encoder.clone() })))
     }
 
     /// What was read, how it was split, and what was left out.
@@ -181,6 +182,12 @@ impl Dataset {
     /// Sequences held out; 0 when `data.validation_fraction` is 0.
     pub fn validation_sequences(&self) -> u64 {
         self.0.report.validation_sequences
+    }
+
+    /// The text of ids as far as they are one: what is no UTF-8, and an id that the tokenizer does not know, is U+FFFD
+    /// or missing. The end of a document is written as `<end>`, or as the tokenizer's own mark.
+    pub fn decode(&self, ids: &[i32]) -> String {
+        self.0.encoder.decode(ids)
     }
 
     /// The given training sequences, one a row, in the given order.

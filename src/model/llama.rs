@@ -17,6 +17,7 @@ use crate::{
     backend::ops::{self, AttentionMask},
     config::{Config, ModelConfig},
     data::batch::Batch,
+    ledger::Flops,
 };
 
 /// The whole language model. Without `lm_head` the embedding is the head: one parameter, one state.
@@ -93,11 +94,26 @@ impl TrainModel for Llama {
         let sum = loss::cross_entropy_sum(logits_nv, &batch.targets, &self.tables.device);
         SummedLoss { sum, targets: batch.target_count }
     }
+
+    fn flops(config: &Config) -> Option<Flops> {
+        Some(Flops::of(&config.model))
+    }
+
+    fn next_token(&self, batch: &Batch) -> Option<Tensor<2>> {
+        let last = batch.seq_len.checked_sub(1)?;
+        let x_btd = self.hidden(batch).narrow(1, last, 1);
+        Some(self.head(x_btd).squeeze_dim(1))
+    }
 }
 
 impl Llama {
     /// Logits `[b, t, v]` of a batch's inputs.
     pub fn forward(&self, batch: &Batch) -> Tensor<3> {
+        self.head(self.hidden(batch))
+    }
+
+    /// What the layers make of a batch's inputs: `[b, t, d]`.
+    fn hidden(&self, batch: &Batch) -> Tensor<3> {
         let shape = [batch.rows, batch.seq_len];
         let ids: Vec<i64> = batch.inputs.iter().map(|&id| i64::from(id)).collect();
         let ids_bt = Tensor::<2, Int>::from_data(TensorData::new(ids, shape), &self.tables.device);
@@ -106,7 +122,11 @@ impl Llama {
         for layer in &self.model.layers {
             x_btd = layer.forward(x_btd, &self.tables.rotary, &mask);
         }
-        let x_btd = self.model.norm.forward(x_btd);
+        self.model.norm.forward(x_btd)
+    }
+
+    /// `[b, t, d]` to logits `[b, t, v]`.
+    fn head(&self, x_btd: Tensor<3>) -> Tensor<3> {
         match &self.lm_head {
             Some(head) => head.forward(x_btd),
             None => self.model.embed_tokens.as_head(x_btd),

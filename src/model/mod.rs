@@ -22,7 +22,7 @@ use burn::{
     tensor::{Device, Tensor},
 };
 
-use crate::{config::Config, data::batch::Batch};
+use crate::{config::Config, data::batch::Batch, ledger::Flops};
 
 pub use noise::Noise;
 
@@ -45,5 +45,15 @@ pub trait TrainModel: Module + 'static {
     /// The loss without dropout, and of a classification the class found for each row.
     fn evaluate(&self, batch: &Batch) -> (SummedLoss, Vec<u32>) {
         (self.loss(batch, &Noise::off()), Vec::new())
+    }
+
+    /// Operations of its passes, where they can be counted from the configuration.
+    fn flops(_: &Config) -> Option<Flops> {
+        None
+    }
+
+    /// Logits `[b, v]` of the token after each row, all of which are full; nothing of a model that writes no text.
+    fn next_token(&self, _: &Batch) -> Option<Tensor<2>> {
+        None
     }
 }

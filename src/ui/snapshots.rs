@@ -120,6 +120,11 @@ fn states() -> Vec<(&'static str, State)> {
     overlaid("check_running", check(None));
     overlaid("check", check(Some(Ok(Box::new(recorded::check())))));
     overlaid("check_failed", check(Some(Err("texts/a.txt is empty: give a file with text in it".into()))));
+    overlaid("samples_none", Overlay::Samples { back: 0, scroll: 0 });
+    let mut written = recorded::watching(Screen::Train, "adamw");
+    written.run.samples.extend([250, 300, 350].map(recorded::sample));
+    written.overlay = Overlay::Samples { back: 1, scroll: 0 };
+    all.push(("samples", written));
     all.push(("opened_8bit", opened("adamw8bit")));
     all.extend(sides());
     let mut scatter = recorded::watching(Screen::Runs, "adamw");
@@ -388,10 +393,21 @@ fn runs_in_order_filtered_and_as_a_scatter() {
 fn overlays() {
     for (name, state) in states() {
         if ["help", "palette", "quit", "start_beside", "delete"].contains(&name) || name.starts_with("check")
+            || name.starts_with("samples")
         {
             snapshot(name, &state, &Theme::default(), (80, 24));
         }
     }
+}
+
+#[test]
+fn the_models_speed_stands_where_there_is_room() {
+    let mut state = recorded::watching(Screen::Train, "adamw");
+    if let Some(update) = &mut state.run.update {
+        (update.flops_per_second, update.mfu) = (Some(3.92e9), Some(0.0912));
+    }
+    let wide = drawn(&state, &Theme::default(), 200, 60);
+    assert!(wide.contains("model 3.92 GFLOP/s  MFU 9.12 %"), "{wide}");
 }
 
 #[test]

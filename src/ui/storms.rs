@@ -108,6 +108,8 @@ fn do_it(state: &mut State, step: Step, area: &mut Rect) {
                     learning_rate: rate,
                     grad_norm: norm,
                     tokens_per_second: norm,
+                    flops_per_second: None,
+                    mfu: None,
                     skipped: !norm.is_finite(),
                 })
             };

@@ -40,6 +40,7 @@ fn play(state: &mut State) {
         data: DataReport::default(),
         notes: Vec::new(),
         forked_from: None,
+        matmul_peak: None,
     };
     let mut events = vec![Event::Header(Box::new(header))];
     // In pieces, as a record is read: a million events at once are large.
@@ -55,6 +56,8 @@ fn play(state: &mut State) {
             learning_rate: 1e-3,
             grad_norm: loss / 2.0,
             tokens_per_second: 25_000.0,
+            flops_per_second: None,
+            mfu: None,
             skipped: false,
         }));
         if update.is_multiple_of(50) {

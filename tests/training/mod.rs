@@ -4,3 +4,4 @@ mod accumulation;
 mod classification;
 mod properties;
 mod resume;
+mod writing;

@@ -9,6 +9,7 @@ pub mod history;
 pub mod journal;
 pub mod memory;
 pub mod runs;
+pub mod samples;
 pub mod scatter;
 pub mod schedule;
 pub mod setup;
