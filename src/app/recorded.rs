@@ -6,10 +6,10 @@ use crate::{
     config::{Config, Layers, ModelConfig, OptimizerName, schedule},
     ledger::{self, Element},
     protocol::{
-        AccumulationCheck, Alert, CheckpointWritten, CodeUse, CommandRecord, Continuation, DataReport, Deviation, Event,
-        Header, Heat, Histogram, Host, Level, Reason, RunEnded, StateDetail, StateReport, StateTensor, Strip,
-        Summary, TensorState, TensorStats, TextSample, Update, UpdateLook, Validation, Window, state::figures,
-        summary::Measured,
+        AccumulationCheck, Alert, CheckpointWritten, CodeUse, CommandRecord, Continuation, DataReport,
+        Deviation, Event, Header, Heat, Histogram, Host, Level, Reason, RunEnded, StateDetail, StateReport,
+        StateTensor, Strip, Summary, TensorState, TensorStats, TextSample, Update, UpdateLook, Validation,
+        Window, state::figures, summary::Measured,
     },
 };
 

@@ -15,6 +15,7 @@ pub mod loss;
 pub mod mask;
 pub mod noise;
 pub mod rotary;
+pub mod seen;
 pub mod working_copy;
 
 use burn::{
@@ -25,6 +26,7 @@ use burn::{
 use crate::{config::Config, data::batch::Batch, ledger::Flops};
 
 pub use noise::Noise;
+pub use seen::Seen;
 
 /// Cross-entropy summed over the targets of a batch, and how many there were.
 #[derive(Debug)]
@@ -52,8 +54,9 @@ pub trait TrainModel: Module + 'static {
         None
     }
 
-    /// Logits `[b, v]` of the token after each row, all of which are full; nothing of a model that writes no text.
-    fn next_token(&self, _: &Batch) -> Option<Tensor<2>> {
+    /// Logits `[b, v]` of the token after each row, all of which are full and go on behind what was seen of them; nothing
+    /// of a model that writes no text.
+    fn next_token(&self, _: &Batch, _: &mut Seen) -> Option<Tensor<2>> {
         None
     }
 }

@@ -392,7 +392,8 @@ fn runs_in_order_filtered_and_as_a_scatter() {
 #[test]
 fn overlays() {
     for (name, state) in states() {
-        if ["help", "palette", "quit", "start_beside", "delete"].contains(&name) || name.starts_with("check")
+        if ["help", "palette", "quit", "start_beside", "delete"].contains(&name)
+            || name.starts_with("check")
             || name.starts_with("samples")
         {
             snapshot(name, &state, &Theme::default(), (80, 24));

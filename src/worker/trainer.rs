@@ -13,7 +13,9 @@ use crate::{
     config::{Arch, Config, OptimizerName, Precision, Task, validate},
     data::{Batch, Pass},
     ledger::Flops,
-    model::{Noise, TrainModel, distilbert::DistilBertForSequenceClassification, llama::Llama, working_copy},
+    model::{
+        Noise, Seen, TrainModel, distilbert::DistilBertForSequenceClassification, llama::Llama, working_copy,
+    },
     optim::{self, Gradients, ParameterUpdates, clip, driver, look, stats},
     protocol::{StateDetail, StateTensor, TensorState, UpdateLook},
     run::weights::{WeightsError, plan},
@@ -296,8 +298,9 @@ impl<M: TrainModel> Training for Trainer<M> {
 
     fn write_text(&self, request: &writing::Request) -> Option<Vec<Vec<i32>>> {
         let model = self.working_copy.as_ref().or(self.model.as_ref()).map(M::valid)?;
+        let mut seen = Seen::default();
         writing::write(request, |batch| {
-            let logits_bv = model.next_token(batch)?.cast(DType::F32);
+            let logits_bv = model.next_token(batch, &mut seen)?.cast(DType::F32);
             Some(logits_bv.into_data().iter::<f32>().collect())
         })
     }

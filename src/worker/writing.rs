@@ -1,9 +1,10 @@
 //! Text that a language model writes after a validation: how it goes on with the beginning of the held-out text, taking
 //! the likeliest token each time, and drawing tokens by their probability.
 //!
-//! All texts are rows of one batch, so that a token of each costs one forward pass over what is written so far, and only
-//! the last place of it makes logits. Nothing is kept between the passes: texts are short. What is drawn depends on
-//! (`train.seed`, update) alone, and training draws nothing from it: its numbers are the same with texts and without.
+//! All texts are rows of one batch. The prompt goes through the model once, and then a pass over one place makes the next
+//! token of each: the model keeps what it has seen ([`crate::model::Seen`]), and only the last place makes logits. What is
+//! drawn depends on (`train.seed`, update) alone, and training draws nothing from it: its numbers are the same with texts
+//! and without.
 
 use std::time::Instant;
 
@@ -31,13 +32,15 @@ pub struct Request {
     pub update: u64,
 }
 
-/// The ids behind the prompt, one row a temperature. `logits` are those of the token after each row, row after row;
-/// nothing when the model writes no text.
+/// The ids behind the prompt, one row a temperature. `logits` is given the places that it has not seen yet and returns
+/// those of the token after each row, row after row; nothing when the model writes no text.
 pub fn write(request: &Request, mut logits: impl FnMut(&Batch) -> Option<Vec<f32>>) -> Option<Vec<Vec<i32>>> {
     let mut random = random::generator(request.seed, "text sample", request.update);
     let mut rows = vec![request.prompt.clone(); request.temperatures.len()];
+    let mut seen = 0;
     for _ in 0..request.tokens {
-        let logits = logits(&batch(&rows))?;
+        let logits = logits(&batch(&rows, seen))?;
+        seen = rows.first().map_or(0, Vec::len);
         let vocabulary = logits.len() / rows.len().max(1);
         if vocabulary == 0 {
             return None;
@@ -51,13 +54,13 @@ pub fn write(request: &Request, mut logits: impl FnMut(&Batch) -> Option<Vec<f32
     Some(rows.into_iter().map(|row| row[request.prompt.len()..].to_vec()).collect())
 }
 
-/// Rows of one length, with nothing to learn from.
-fn batch(rows: &[Vec<i32>]) -> Batch {
-    let seq_len = rows.first().map_or(0, Vec::len);
+/// What is new of rows of one length, with nothing to learn from.
+fn batch(rows: &[Vec<i32>], seen: usize) -> Batch {
+    let seq_len = rows.first().map_or(0, |row| row.len() - seen);
     Batch {
         rows: rows.len(),
         seq_len,
-        inputs: rows.concat(),
+        inputs: rows.iter().flat_map(|row| &row[seen..]).copied().collect(),
         targets: vec![IGNORE; rows.len() * seq_len],
         lengths: vec![seq_len; rows.len()],
         target_count: 0,
@@ -154,12 +157,13 @@ mod tests {
     fn rows_grow_by_a_token_a_pass_behind_the_prompt() {
         let mut lengths = Vec::new();
         let rows = write(&Request { tokens: 3, ..request(&[0.0, 1.0], 1, 1) }, |batch| {
-            assert_eq!((batch.row(0).0[..2].to_vec(), batch.rows), (vec![7, 8], 2));
+            let expected = if lengths.is_empty() { &[7, 8][..] } else { &[1] };
+            assert_eq!((batch.row(0).0, batch.rows), (expected, 2));
             assert_eq!((batch.target_count, batch.has_padding()), (0, false));
             lengths.push(batch.seq_len);
             fixed(batch)
         });
-        assert_eq!(lengths, [2, 3, 4]);
+        assert_eq!(lengths, [2, 1, 1]);
         assert_eq!(rows.unwrap()[0], [1, 1, 1], "the likeliest");
         assert_eq!(write(&request(&[0.0], 1, 1), |_| None), None);
     }

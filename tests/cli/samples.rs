@@ -83,7 +83,12 @@ fn a_text_goes_on_with_the_held_out_text_and_is_the_same_again() {
 #[test]
 fn a_classification_writes_nothing_and_refuses_the_settings() {
     let sandbox = Sandbox::new();
-    let nano = ["model.preset=distilbert-nano", "train.max_updates=2", "train.seq_len=64", "schedule.warmup_updates=0"];
+    let nano = [
+        "model.preset=distilbert-nano",
+        "train.max_updates=2",
+        "train.seq_len=64",
+        "schedule.warmup_updates=0",
+    ];
     let mut arguments = vec!["run", "--json", "--name", "pairs"];
     nano.iter().for_each(|setting| arguments.extend(["--set", setting]));
     let events = crate::support::events(&sandbox.run(&arguments).stdout);

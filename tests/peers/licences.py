@@ -9,6 +9,7 @@ file and no expression is told, unless `deny.toml` has a clarification of that n
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -57,7 +58,7 @@ def satisfied(expression: str, allowed: set[str]) -> bool:
 
 def built() -> list[dict]:
     """The packages that a build with default features has, on any platform, tests left out."""
-    command = ["cargo", "metadata", "--format-version", "1", "--locked"]
+    command = [os.environ.get("CARGO", "cargo"), "metadata", "--format-version", "1", "--locked"]
     found = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout)
     nodes = {node["id"]: node for node in found["resolve"]["nodes"]}
     waiting, seen = [found["resolve"]["root"]], set()

@@ -7,3 +7,4 @@ mod replay;
 mod signals;
 mod survival;
 mod terminal;
+mod waiting;

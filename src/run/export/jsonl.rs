@@ -1,4 +1,4 @@
-//! One row an update as lines of JSON, each with the same keys.
+//! One row an update as lines of JSON, each with the same keys, and with more where the model wrote a text.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use crate::{
     run::{RunDir, text::plain_json},
 };
 
-/// The keys behind the columns, null where no text was written.
+/// The keys behind the columns of an update after which a text was written.
 pub const TEXTS: [&str; 4] = ["sample/prompt", "sample/greedy", "sample/drawn", "sample/temperature"];
 
 /// Writes all updates as one JSON object a line. A value is null where there was no such event; what is not finite is
@@ -45,10 +45,7 @@ fn row(out: &mut dyn Write, cells: &[Cell]) -> io::Result<()> {
 
 /// The text that the model wrote after that update: with the likeliest tokens, and with drawn ones.
 fn texts(out: &mut dyn Write, sample: Option<&TextSample>) -> io::Result<()> {
-    let Some(sample) = sample else {
-        TEXTS.iter().try_for_each(|name| write!(out, ",\"{name}\":null"))?;
-        return out.write_all(b"}\n");
-    };
+    let Some(sample) = sample else { return out.write_all(b"}\n") };
     let of = |drawn: bool| sample.texts.iter().find(|text| (text.temperature > 0.0) == drawn);
     let (greedy, drawn) = (of(false), of(true));
     let values = [
@@ -91,12 +88,12 @@ mod tests {
         assert_eq!(rows.len(), 3);
         for row in &rows {
             let keys: Vec<_> = row.as_object().unwrap().keys().collect();
-            assert!(keys.iter().copied().eq(COLUMNS.iter().chain(&TEXTS)), "{keys:?}");
+            let texts = if row["update"] == 2 { &TEXTS[..] } else { &[] };
+            assert!(keys.iter().copied().eq(COLUMNS.iter().chain(texts)), "{keys:?}");
         }
         assert_eq!(rows[0]["train/loss"].as_f64(), Some(0.1 + 0.2));
         assert_eq!(rows[2]["train/loss"].as_f64(), Some(1e-30));
         assert_eq!((&rows[1]["train/loss"], &rows[1]["val/loss"]), (&"inf".into(), &"nan".into()));
-        assert!(rows[2]["sample/greedy"].is_null() && rows[0]["sample/temperature"].is_null());
         assert_eq!(rows[1]["sample/greedy"], "the sun rises\n");
         assert_eq!(rows[1]["sample/temperature"], 0.8);
         assert!(rows[0]["val/loss"].is_null() && rows[1]["skipped"] == false);
