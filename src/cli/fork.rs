@@ -42,14 +42,14 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     let run = RunDir::resolve(&home, &args.run)?;
     let mut set = args.set;
     set.extend(args.device.map(|device| format!("train.device={device}")));
-    let waiting = Waiting::on("reading the checkpoint and the data");
+    let waiting = Waiting::on("reading the checkpoint");
     let plan = fork::plan(&run, args.at, &set)?;
+    drop(waiting);
     let dataset = Dataset::open(&plan.resolved.config)?;
     let total = total_updates(&plan.resolved.config, &dataset);
     validate::warmup(&plan.resolved.config, total)?;
     plan.leaves_something_to_do(total)?;
     drop(dataset);
-    drop(waiting);
     plan.changes().iter().for_each(|change| output::message(change));
     let headless = args.headless || args.json || !look::can_draw();
     let presses = headless.then(follow::interrupts).transpose()?;
