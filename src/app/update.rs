@@ -14,7 +14,7 @@ use super::{
 use crate::protocol::Command;
 
 /// Lines of the help.
-pub(crate) const HELP_LINES: usize = 115;
+pub(crate) const HELP_LINES: usize = 116;
 
 impl State {
     /// Does one action.

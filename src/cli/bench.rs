@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     output,
-    progress::{Bar, open_data},
+    progress::{Bar, Waiting, open_data},
     settings::Settings,
 };
 use crate::{

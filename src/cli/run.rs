@@ -11,7 +11,11 @@ use std::{
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::{INTERRUPTED, attach, look, output, progress::open_data, settings::Settings};
+use super::{
+    INTERRUPTED, attach, look, output,
+    progress::{Waiting, open_data},
+    settings::Settings,
+};
 use crate::{
     config::{Config, Layers, Task, layers, validate},
     data::total_updates,

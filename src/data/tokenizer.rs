@@ -5,7 +5,10 @@ use std::{fs, io, path::Path, sync::Arc};
 use sha2::{Digest, Sha256};
 use tokenizers::{PostProcessor, TruncationDirection};
 
-use super::{DataError, foreign, tokens::VOCABULARY};
+use super::{
+    DataError, foreign,
+    tokens::{SEPARATOR, VOCABULARY},
+};
 use crate::config::{self, Task};
 
 /// Stands before the first sentence of a row of bytes.
