@@ -87,6 +87,8 @@ pub enum Action {
     Start,
     Edit,
     Reset,
+    /// The settings of an earlier run as the draft, one run after another.
+    Recent,
     NextOptimizer,
     AccumulateUp,
     AccumulateDown,
@@ -116,6 +118,8 @@ pub enum Action {
     Unqueue,
     /// Compare 1 x B with B x 1.
     CheckAccumulation,
+    /// The texts that the model wrote, and back.
+    Samples,
 }
 
 /// An action's name in the palette and its line of help.
@@ -155,11 +159,13 @@ pub const ACTIONS: &[About] = &[
     about(Action::Unqueue, "unqueue", "take the selected run out of the queue"),
     about(Action::Edit, "edit", "edit the focused field"),
     about(Action::Reset, "reset", "the focused field back to its default"),
+    about(Action::Recent, "recent", "the draft as an earlier run was; again: before"),
     about(Action::NextOptimizer, "optimizer", "next optimizer in the draft"),
     about(Action::AccumulateUp, "accumulate-up", "twice the accumulation in the draft"),
     about(Action::AccumulateDown, "accumulate-down", "half the accumulation in the draft"),
     about(Action::Mark, "mark", "mark the run to compare it"),
     about(Action::CheckAccumulation, "accumulation-check", "1 x B against B x 1: is the gradient the same?"),
+    about(Action::Samples, "samples", "texts the model wrote at each validation"),
     about(Action::Scatter, "scatter", "memory against loss, with the Pareto front"),
     about(Action::ResumeRun, "resume-run", "go on with the selected run"),
     about(Action::Fork, "fork", "a new run from the selected one's checkpoint"),

@@ -90,6 +90,11 @@ pub enum Overlay {
     Fork(Choice),
     /// A check of accumulation, running or ended.
     Check(Check),
+    /// The texts that the model wrote: so many before the newest, scrolled by so many lines.
+    Samples {
+        back: usize,
+        scroll: usize,
+    },
 }
 
 /// Where a key is looked up first.
@@ -107,6 +112,7 @@ pub enum Context {
     Delete,
     Fork,
     Check,
+    Samples,
     /// A line of text is being typed.
     Text,
     Palette,

@@ -22,7 +22,7 @@ impl State {
             (palette.selected, palette.error) = (0, None);
         } else if let Some(line) = &mut self.form.editing {
             line.input(input);
-            self.form.error = None;
+            self.form.preview();
         } else if self.runs.filtering && self.screen == Screen::Runs {
             self.runs.filter.input(input);
             self.runs.arrange();
@@ -86,6 +86,7 @@ impl State {
                 }
             }
             Request::Grid(axes) => return self.grid(&axes),
+            Request::Save(path) => return self.save_draft(&path),
             Request::Name(name) => {
                 self.say(format!("the next run is called {name}"), false);
                 self.form.name = Some(name);
@@ -132,6 +133,13 @@ impl State {
         }
     }
 
+    pub(super) fn zoom_at(&mut self, panel: Panel, update: u64, closer: bool) {
+        self.click(panel, None);
+        if self.overlay == Overlay::None {
+            self.replot(|plot, made| plot.zoom_round(closer, Some(update), made));
+        }
+    }
+
     pub(super) fn watch(&mut self, run: RunRef) {
         self.leave_behind(&run);
         self.watching = Some(run);
@@ -174,6 +182,7 @@ impl State {
                     }
                 }
                 Event::RunEnded(_) => self.tensors.outdated(),
+                Event::Sample(_) => self.sample_came(),
                 _ => {}
             }
         }
@@ -258,6 +267,7 @@ impl State {
         if self.screen == Screen::State && self.frozen.is_none() {
             effects.extend(self.ask_state());
         }
+        effects.extend(self.ask_room());
         let listed = self.runs.asked.is_some_and(|asked| now - asked < LIST_SECONDS);
         if self.screen == Screen::Runs && !listed {
             self.runs.asked = Some(now);

@@ -5,6 +5,8 @@
 
 pub mod action;
 pub mod check;
+mod draft;
+pub mod filter;
 pub mod focus;
 pub mod fork;
 pub mod form;
@@ -22,8 +24,10 @@ mod queue;
 #[cfg(test)]
 pub(crate) mod recorded;
 mod replay;
+pub mod room;
 pub mod run;
 pub mod runs;
+mod samples;
 pub mod series;
 pub mod slice;
 pub mod status;
@@ -31,11 +35,12 @@ pub mod tensors;
 pub(crate) mod update;
 
 use crate::{
-    config::{ConfigError, Layers, Resolved},
+    config::{ConfigError, DeviceName, Layers, Resolved},
     protocol::{AccumulationCheck, Answer, Command, Event, StateDetail, StateReport},
 };
 
 use action::{Action, Screen};
+pub use draft::Settings;
 use focus::{Context, Focus, Overlay, Panel};
 use form::{Form, Origin};
 use input::Input;
@@ -45,6 +50,7 @@ use look::ThemeName;
 use manage::Relabel;
 use plot::Plot;
 pub use replay::Replay;
+use room::{Room, Rooms};
 use run::{RunView, Status, Waiting};
 use runs::{Comparison, Curves, Order, RunRow, Runs};
 use series::XAxis;
@@ -86,6 +92,12 @@ pub enum Msg {
         panel: Panel,
         update: u64,
     },
+    /// The wheel over a chart, on that update.
+    ZoomAt {
+        panel: Panel,
+        update: u64,
+        closer: bool,
+    },
     /// A mouse click on a tab.
     Tab(Screen),
     /// Another run is being watched from here on.
@@ -97,6 +109,8 @@ pub enum Msg {
         speed: f64,
     },
     Events(Vec<Event>),
+    /// How far the data of the watched run is, which has not begun.
+    Preparing(String),
     /// So many lines of the watched run's record cannot be read.
     Unreadable(u64),
     /// A run was started; its directory. The shell watches it.
@@ -157,6 +171,17 @@ pub enum Msg {
     },
     /// A click on the head of a column of the list of runs.
     SortBy(Order),
+    /// The memory of the device that was asked for, and which device that is.
+    Room {
+        asked: DeviceName,
+        device: DeviceName,
+        room: Option<Room>,
+    },
+    /// What was set by hand for a run.
+    Draft {
+        run: String,
+        settings: Result<Settings, String>,
+    },
     /// Runs were queued, by name, or none was and why.
     Queued(Result<Vec<String>, String>),
     /// Something was done that is worth a line.
@@ -262,6 +287,20 @@ pub enum Effect {
     },
     /// Nobody waits for the running check any more.
     StopCheck,
+    /// Look at the memory of that device; `asked` is what the draft calls it.
+    LoadRoom {
+        asked: DeviceName,
+        device: DeviceName,
+    },
+    /// Read what was set by hand for that run.
+    LoadDraft {
+        run: String,
+    },
+    /// Write a new file.
+    SaveDraft {
+        path: String,
+        text: String,
+    },
     /// Stop the clock of the replay, or let it go on.
     PauseReplay {
         paused: bool,
@@ -333,6 +372,10 @@ pub struct State {
     pub others: Others,
     /// Checks of accumulation that were asked for.
     checks: u64,
+    /// Memory of the draft's device.
+    rooms: Rooms,
+    /// The earlier run whose settings the draft took last.
+    recent: Option<String>,
     /// Exit code to leave with once the run has ended.
     pub leaving: Option<i32>,
     /// Counts the changes that can be seen.
@@ -370,6 +413,8 @@ impl State {
             starting: false,
             others: Others::default(),
             checks: 0,
+            rooms: Rooms::default(),
+            recent: None,
             leaving: None,
             revision: 0,
             now: 0.0,
@@ -423,6 +468,7 @@ impl State {
             Overlay::Unqueue { .. } => return Context::Unqueue,
             Overlay::Fork(_) => return Context::Fork,
             Overlay::Check(_) => return Context::Check,
+            Overlay::Samples { .. } => return Context::Samples,
             Overlay::None => {}
         }
         match self.screen {
@@ -447,9 +493,13 @@ impl State {
     }
 
     fn take(&mut self, msg: Msg) -> Vec<Effect> {
-        if !matches!(msg, Msg::Tick { .. }) {
-            self.revision += 1;
-        }
+        // What tells nothing new draws nothing.
+        let silent = match &msg {
+            Msg::Tick { .. } | Msg::Room { .. } => true,
+            Msg::Runs(rows) => self.runs.loaded && *rows == self.runs.all,
+            _ => false,
+        };
+        self.revision += u64::from(!silent);
         match msg {
             Msg::Tick { now } => return self.tick(now),
             Msg::Action(action) => return self.act(action),
@@ -459,10 +509,12 @@ impl State {
             Msg::Cancel => self.cancel(),
             Msg::Click { panel, row } => self.click(panel, row),
             Msg::Point { panel, update } => self.point(panel, update),
+            Msg::ZoomAt { panel, update, closer } => self.zoom_at(panel, update, closer),
             Msg::Tab(screen) => return self.act(Action::Show(screen)),
             Msg::Watching { run } => self.watch(run),
             Msg::Replaying { speed } => self.replay = Some(Replay { speed, paused: false }),
             Msg::Events(events) => return self.events(&events),
+            Msg::Preparing(line) => self.run.preparing = Some(line),
             Msg::Unreadable(lines) => self.run.unreadable(lines),
             Msg::Started { .. } => {}
             Msg::Crash(lines) => self.run.crashed(lines),
@@ -509,6 +561,10 @@ impl State {
                 self.focus.set(Screen::Runs, Panel::List);
                 self.runs.sort_by(order);
             }
+            Msg::Room { asked, device, room } => {
+                self.revision += u64::from(self.room_told(asked, device, room));
+            }
+            Msg::Draft { run, settings } => self.draft_read(&run, settings),
             Msg::Queued(outcome) => return self.queued(outcome),
             Msg::Done(text) => self.say(text, false),
             Msg::Failed(text) => {

@@ -10,6 +10,7 @@ use crate::run::label::{note_text, run_name};
 const MORE: &[(&str, &str, &str)] = &[
     ("set", "KEY=VALUE", "set a field of the draft"),
     ("grid", "KEY=A,B KEY=C,D", "queue the draft with every combination"),
+    ("save", "FILE", "write the draft as a configuration file"),
     ("name", "NAME", "name of the next run"),
     ("watch", "RUN", "watch another run: id, start of it, or name"),
     ("beside-run", "RUN", "the opened tensor beside that run's"),
@@ -27,6 +28,8 @@ pub enum Request {
     Name(String),
     /// One `key=a,b` each.
     Grid(Vec<String>),
+    /// Write the draft into that file.
+    Save(String),
     Watch(String),
     Beside(String),
     Rename(String),
@@ -119,6 +122,8 @@ impl Palette {
             },
             "grid" if argument.is_empty() => needs("KEY=A,B"),
             "grid" => Ok(Request::Grid(axes(argument))),
+            "save" if argument.is_empty() => needs("a file"),
+            "save" => Ok(Request::Save(argument.to_owned())),
             "name" if argument.is_empty() => needs("a name"),
             "name" => Ok(Request::Name(argument.to_owned())),
             "watch" if argument.is_empty() => needs("a run"),
@@ -157,6 +162,7 @@ fn example(name: &str) -> &'static str {
         "grid" => "optimizer.name=adamw,adafactor train.accumulate=1,4",
         "set" => "train.accumulate=4",
         "name" => "wide-model",
+        "save" => "wide.toml",
         "watch" | "beside-run" => "latest",
         _ => "csv",
     }

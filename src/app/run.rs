@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::{
     protocol::{
         CheckpointWritten, CommandRecord, Event, Header, Host, Level, Reason, Resumed, RunEnded, StateReport,
-        Update, Validation, Window,
+        TextSample, Update, Validation, Window,
     },
     run::pulse::Pulse,
 };
@@ -20,6 +20,8 @@ pub use super::{
 const JOURNAL: usize = 500;
 /// Most markers a chart can carry.
 const MARKERS: usize = 400;
+/// Most texts that are kept of those that the model wrote.
+const SAMPLES: usize = 500;
 
 /// The most bytes that were measured, by source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,6 +60,8 @@ pub struct Entry {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunView {
     pub header: Option<Box<Header>>,
+    /// How far its data is, as long as it has not begun.
+    pub preparing: Option<String>,
     /// The newest update.
     pub update: Option<Update>,
     pub window: Option<Window>,
@@ -77,6 +81,8 @@ pub struct RunView {
     pub rate: Series,
     pub journal: VecDeque<Entry>,
     pub markers: VecDeque<Marker>,
+    /// Texts that the model wrote, oldest first.
+    pub samples: VecDeque<TextSample>,
     pub paused: bool,
     /// The learning rate that overrides the schedule.
     pub rate_override: Option<f64>,
@@ -97,6 +103,7 @@ impl RunView {
             Event::Update(update) => self.updated(update),
             Event::Window(window) => self.window = Some(*window),
             Event::Validation(validation) => self.validated(validation),
+            Event::Sample(sample) => self.wrote(sample),
             Event::Host(host) => self.measured(host),
             Event::Alert(alert) => {
                 if alert.level != Level::Info {
@@ -119,11 +126,15 @@ impl RunView {
     }
 
     fn header(&mut self, header: &Header) {
+        self.preparing = None;
         for note in &header.notes {
             self.log(0, 0.0, Level::Info, note.clone());
         }
         for (why, times) in &header.data.left_out {
             self.log(0, 0.0, Level::Warning, format!("data left out: {why} ({times}x)"));
+        }
+        for name in &header.data.left_out_named {
+            self.log(0, 0.0, Level::Info, format!("left out: {name}"));
         }
         if let Some(from) = &header.forked_from {
             let place = Place { update: from.update, tokens: from.tokens, time: from.time };
@@ -162,6 +173,15 @@ impl RunView {
         self.validation = Some(validation.clone());
     }
 
+    fn wrote(&mut self, sample: &TextSample) {
+        if self.samples.len() == SAMPLES {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(sample.clone());
+        self.time = sample.time;
+        self.pulse.worked = Some(sample.time);
+    }
+
     fn measured(&mut self, host: &Host) {
         self.peak_rss = self.peak_rss.max(host.host_rss);
         self.peak_gpu_process = self.peak_gpu_process.max(host.gpu_process_used);
@@ -176,6 +196,7 @@ impl RunView {
         for series in [&mut self.loss, &mut self.val, &mut self.grad_norm, &mut self.speed, &mut self.rate] {
             series.truncate(from);
         }
+        self.samples.retain(|sample| sample.update <= from);
         self.markers.retain(|marker| marker.place.update <= from);
         if self.update.as_ref().is_some_and(|update| update.update > from) {
             self.update = None;

@@ -9,10 +9,10 @@ use crate::{
 
 use super::{
     State,
+    filter::Filter,
     input::TextLine,
     run::RunView,
     series::{Place, Series},
-    tensors::Filter,
 };
 
 /// What the list is ordered by.

@@ -15,7 +15,7 @@ use super::{
 use crate::protocol::Command;
 
 /// Lines of the help.
-pub(crate) const HELP_LINES: usize = 122;
+pub(crate) const HELP_LINES: usize = 124;
 
 impl State {
     /// Does one action.
@@ -115,11 +115,13 @@ impl State {
                 self.form.edit();
             }
             Action::Reset => self.form.reset(),
+            Action::Recent => return self.recent(),
             Action::NextOptimizer => self.form.next_optimizer(),
             Action::AccumulateUp => self.form.accumulate(true),
             Action::AccumulateDown => self.form.accumulate(false),
             Action::Mark => return self.mark(),
             Action::CheckAccumulation => return self.check(),
+            Action::Samples => self.show_samples(),
             Action::Scatter => {
                 self.runs.scatter = !self.runs.scatter;
                 return if self.screen == Screen::Runs { Vec::new() } else { self.show(Screen::Runs) };
@@ -248,6 +250,10 @@ impl State {
                 choice.selected = moved(choice.selected, choice.updates.len().saturating_sub(1));
                 return Vec::new();
             }
+            Overlay::Samples { .. } => {
+                self.scroll_samples(by);
+                return Vec::new();
+            }
             Overlay::Quit
             | Overlay::StartBeside
             | Overlay::Unqueue { .. }
@@ -292,6 +298,9 @@ impl State {
     }
 
     fn sideways(&mut self, forward: bool) {
+        if matches!(self.overlay, Overlay::Samples { .. }) {
+            return self.next_sample(forward);
+        }
         match self.screen {
             Screen::Setup => {
                 if !self.form.cycle(forward) {

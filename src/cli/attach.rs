@@ -10,10 +10,12 @@ use super::{
     output,
 };
 use crate::{
-    app::action::Screen,
-    config::Layers,
+    app::{action::Screen, room::Room},
+    config::{DeviceName, Layers},
+    protocol::Host,
     run::{Home, RunDir, is_live},
     shell::{self, Launch, Start, picture},
+    worker::nvml::Gpu,
 };
 
 /// Which run, and how to look at it.
@@ -114,7 +116,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
         return Ok(0);
     }
     terminal()?;
-    shell::run(launch)
+    screens(launch)
 }
 
 /// Opens the screens on a run that was just started.
@@ -126,7 +128,7 @@ pub fn open(run: RunDir, look: &Look) -> anyhow::Result<i32> {
     let layers = run.layers()?;
     let mut launch = Launch::new(Home::from_env()?, Start::Watch(run), layers);
     look.apply(&mut launch)?;
-    shell::run(launch)
+    screens(launch)
 }
 
 /// Opens the Setup screen with the demo chosen.
@@ -137,7 +139,7 @@ pub fn setup(look: &Look) -> anyhow::Result<i32> {
     terminal()?;
     let mut launch = Launch::new(Home::from_env()?, Start::Setup, layers()?);
     look.apply(&mut launch)?;
-    shell::run(launch)
+    screens(launch)
 }
 
 /// Opens the Runs screen; the draft starts from these settings.
@@ -148,12 +150,24 @@ pub fn list(home: Home, layers: Layers, look: &Look) -> anyhow::Result<i32> {
     terminal()?;
     let mut launch = Launch::new(home, Start::Runs, layers);
     look.apply(&mut launch)?;
-    shell::run(launch)
+    screens(launch)
 }
 
 /// What the next run's draft starts from.
 fn layers() -> anyhow::Result<Layers> {
     Ok(Layers::new().with_environment(super::settings::environment())?)
+}
+
+fn screens(launch: Launch) -> anyhow::Result<i32> {
+    shell::run(Launch { gpu: gpu_memory, ..launch })
+}
+
+/// The memory of a GPU, if the driver tells.
+fn gpu_memory(device: DeviceName) -> Option<Room> {
+    let mut host = Host::default();
+    Gpu::open(device).read(&mut host);
+    let (total, used) = (host.gpu_device_total?, host.gpu_device_used?);
+    Some(Room { total, free: total.saturating_sub(used) })
 }
 
 fn terminal() -> anyhow::Result<()> {

@@ -3,11 +3,13 @@
 use super::{
     attach,
     look::{self, Look},
-    output, run as follow,
+    output,
+    progress::{Waiting, open_data},
+    run as follow,
 };
 use crate::{
     config::validate,
-    data::{Dataset, total_updates},
+    data::total_updates,
     run::{Home, RunDir, fork},
 };
 
@@ -48,8 +50,10 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     let run = RunDir::resolve(&home, &args.run)?;
     let mut set = args.set;
     set.extend(args.device.map(|device| format!("train.device={device}")));
+    let waiting = Waiting::on("reading the checkpoint");
     let plan = fork::plan(&run, args.at, &set)?;
-    let dataset = Dataset::open(&plan.resolved.config)?;
+    drop(waiting);
+    let dataset = open_data(&plan.resolved.config)?;
     let total = total_updates(&plan.resolved.config, &dataset);
     validate::warmup(&plan.resolved.config, total)?;
     plan.leaves_something_to_do(total)?;
@@ -57,7 +61,9 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     plan.changes().iter().for_each(|change| output::message(change));
     let headless = args.headless || args.json || !look::can_draw();
     let presses = headless.then(follow::interrupts).transpose()?;
+    let waiting = Waiting::on("copying the checkpoint");
     let fork = fork::start(&home, plan, args.name.as_deref())?;
+    drop(waiting);
     match presses {
         None => attach::open(fork, &args.look),
         Some(presses) => follow::follow(&fork, 0, args.json, &presses),

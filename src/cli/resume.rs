@@ -5,7 +5,9 @@ use std::io::{BufRead, IsTerminal, Write};
 use super::{
     INTERRUPTED, attach,
     look::{self, Look},
-    output, run as follow, settings,
+    output,
+    progress::Waiting,
+    run as follow, settings,
 };
 use crate::{
     config::{Config, ConfigError, change, fields::FIELDS},
@@ -47,7 +49,9 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
         return Ok(INTERRUPTED);
     }
     let presses = headless.then(follow::interrupts).transpose()?;
+    let waiting = Waiting::on("the worker is starting");
     let from = launch::resume(&run, &set)?;
+    drop(waiting);
     match presses {
         None => attach::open(run, &args.look),
         Some(presses) => follow::follow(&run, from, args.json, &presses),

@@ -15,11 +15,12 @@ use super::{
     INTERRUPTED, attach,
     look::{self, Look},
     output,
+    progress::{Waiting, open_data},
     settings::Settings,
 };
 use crate::{
     config::{Config, Layers, Task, layers, validate},
-    data::{Dataset, total_updates},
+    data::total_updates,
     protocol::{Command, Event, Reason, Resumed, RunEnded, Update, Validation},
     run::{
         Client, Home, RunDir, export, launch,
@@ -102,7 +103,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
 
 /// Whatever is wrong with the data is told before there is a run to show it in.
 pub(super) fn check_data(config: &Config) -> anyhow::Result<()> {
-    let dataset = Dataset::open(config)?;
+    let dataset = open_data(config)?;
     Ok(validate::warmup(config, total_updates(config, &dataset))?)
 }
 
@@ -139,9 +140,14 @@ pub(super) fn follow_with(
     let mut told: Option<usize> = None;
     // When the record grew last, and whether its silence has been told.
     let mut heard: Option<(Instant, bool)> = None;
+    let mut waiting = Some(Waiting::on("the worker is starting"));
     loop {
         let live = lock::is_live(run);
         let events = tail.poll()?;
+        let pressed = presses.load(SeqCst);
+        if !events.is_empty() || !live || pressed > 0 {
+            drop(waiting.take());
+        }
         if !events.is_empty() {
             heard = Some((Instant::now(), false));
         }
@@ -179,7 +185,6 @@ pub(super) fn follow_with(
                 pulse::QUIET
             ));
         }
-        let pressed = presses.load(SeqCst);
         if pressed > 0 && told.is_none() {
             before_stop()?;
             // The worker may not listen yet, or not any more: then the next look tries again, or sees the end.

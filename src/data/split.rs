@@ -5,29 +5,51 @@ use super::{Corpus, random};
 /// From this many documents on, whole documents are held out; with fewer, the end of the text is.
 const SPLIT_BY_DOCUMENT: usize = 20;
 
+/// What is held out of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Split {
+    None,
+    /// Everything from this byte on; where that lies inside a character, from its beginning.
+    Tail(usize),
+    /// These documents.
+    Documents(Vec<bool>),
+}
+
+impl Split {
+    /// The split of a text whose documents end there, behind their separators.
+    pub(super) fn of(ends: &[usize], fraction: f64) -> Self {
+        let length = ends.last().copied().unwrap_or(0);
+        if fraction <= 0.0 {
+            Self::None
+        } else if ends.len() >= SPLIT_BY_DOCUMENT {
+            Self::Documents(choose(ends, (length as f64 * fraction).round() as usize))
+        } else {
+            let wanted = ((length as f64 * fraction).round() as usize).max(2);
+            Self::Tail(length.saturating_sub(wanted))
+        }
+    }
+}
+
 /// The text to train on and the text held out, which share no byte.
 pub(super) fn split(corpus: Corpus, fraction: f64) -> (Vec<u8>, Vec<u8>) {
     let mut text = corpus.text;
-    let held_out = if fraction <= 0.0 {
-        Vec::new()
-    } else if corpus.ends.len() >= SPLIT_BY_DOCUMENT {
-        take_documents(&mut text, &corpus.ends, fraction)
-    } else {
-        let wanted = ((text.len() as f64 * fraction).round() as usize).max(2);
-        let mut cut = text.len().saturating_sub(wanted);
-        // Never inside a character.
-        while cut > 0 && text.get(cut).is_some_and(|byte| byte & 0xC0 == 0x80) {
-            cut -= 1;
+    let held_out = match Split::of(&corpus.ends, fraction) {
+        Split::None => Vec::new(),
+        Split::Documents(chosen) => take_documents(&mut text, &corpus.ends, &chosen),
+        Split::Tail(mut cut) => {
+            // Never inside a character.
+            while cut > 0 && text.get(cut).is_some_and(|byte| byte & 0xC0 == 0x80) {
+                cut -= 1;
+            }
+            text.split_off(cut)
         }
-        text.split_off(cut)
     };
     (text, held_out)
 }
 
-/// Moves whole documents out of the text until their bytes make up the fraction: in the order of a hash of
-/// their number, passing over those that would exceed it. At least one document is held out.
-fn take_documents(text: &mut Vec<u8>, ends: &[usize], fraction: f64) -> Vec<u8> {
-    let wanted = (text.len() as f64 * fraction).round() as usize;
+/// Whole documents whose bytes make up what is wanted: in the order of a hash of their number, passing over those that
+/// would exceed it. At least one document is held out.
+fn choose(ends: &[usize], wanted: usize) -> Vec<bool> {
     let size = |document: usize| ends[document] - if document == 0 { 0 } else { ends[document - 1] };
     let mut order: Vec<usize> = (0..ends.len()).collect();
     order.sort_by_key(|document| random::mix(*document as u64));
@@ -42,14 +64,17 @@ fn take_documents(text: &mut Vec<u8>, ends: &[usize], fraction: f64) -> Vec<u8> 
     if held == 0
         && let Some(smallest) = order.iter().copied().min_by_key(|document| size(*document))
     {
-        held = size(smallest);
         chosen[smallest] = true;
     }
+    chosen
+}
 
-    let mut held_out = Vec::with_capacity(held);
+/// Moves the chosen documents out of the text.
+fn take_documents(text: &mut Vec<u8>, ends: &[usize], chosen: &[bool]) -> Vec<u8> {
+    let mut held_out = Vec::new();
     let (mut start, mut kept) = (0, 0);
     for (end, chosen) in ends.iter().zip(chosen) {
-        if chosen {
+        if *chosen {
             held_out.extend_from_slice(&text[start..*end]);
         } else {
             text.copy_within(start..*end, kept);

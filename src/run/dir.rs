@@ -206,6 +206,11 @@ impl RunDir {
         self.path.join("tensorboard")
     }
 
+    /// How far the data is, before the run begins.
+    pub fn preparing(&self) -> PathBuf {
+        self.path.join("preparing")
+    }
+
     /// What the worker and its libraries say.
     pub fn worker_log(&self) -> PathBuf {
         self.path.join("worker.log")

@@ -6,11 +6,12 @@ use super::text;
 use crate::protocol::{Event, SCHEMA};
 
 /// Types of events this version knows; others come from a newer one.
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 13] = [
     "header",
     "update",
     "window",
     "validation",
+    "sample",
     "host",
     "alert",
     "state",

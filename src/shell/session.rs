@@ -17,15 +17,24 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use super::{
     Launch, Start, apart,
     check::Checking,
+    draft,
     load::{Job, Loader},
     reference,
     replay::Replay,
+    room,
     terminal::Guard,
     watch::Watch,
     watchdog::Watchdog,
 };
 use crate::{
-    app::{Effect, Msg, State, action::Action, focus::Panel, run::Status},
+    app::{
+        Effect, Msg, State,
+        action::Action,
+        focus::{Overlay, Panel},
+        room::Room,
+        run::Status,
+    },
+    config::DeviceName,
     run::{Home, Queue, RunDir, launch, text::plain_lines},
     ui::{self, Hit, keymap, theme::Theme},
 };
@@ -56,6 +65,7 @@ pub fn run(launch: Launch) -> anyhow::Result<i32> {
         loader: Loader::start(launch.home.clone(), sender.clone())?,
         home: launch.home,
         readonly: launch.readonly,
+        gpu: launch.gpu,
         state,
         theme,
         sender,
@@ -115,6 +125,7 @@ impl Signals {
 struct Session {
     home: Home,
     readonly: bool,
+    gpu: fn(DeviceName) -> Option<Room>,
     state: State,
     theme: Theme,
     sender: SyncSender<(u64, Msg)>,
@@ -220,16 +231,16 @@ impl Session {
                 None => {}
             },
             MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {
-                // The wheel scrolls what it is over.
-                let over = match hit() {
-                    Some(Hit::Panel { panel, .. } | Hit::Chart { panel, .. }) => Some(panel),
-                    Some(Hit::Head(_)) => Some(Panel::List),
-                    _ => None,
-                };
-                if let Some(panel) = over {
-                    self.update(Msg::Click { panel, row: None });
-                }
                 let up = mouse.kind == MouseEventKind::ScrollUp;
+                match hit().filter(|_| self.state.overlay == Overlay::None) {
+                    Some(Hit::Chart { panel, update }) => {
+                        return self.update(Msg::ZoomAt { panel, update, closer: up });
+                    }
+                    // The wheel scrolls what it is over.
+                    Some(Hit::Panel { panel, .. }) => self.update(Msg::Click { panel, row: None }),
+                    Some(Hit::Head(_)) => self.update(Msg::Click { panel: Panel::List, row: None }),
+                    _ => {}
+                }
                 self.update(Msg::Action(if up { Action::Up } else { Action::Down }));
             }
             MouseEventKind::Drag(MouseButton::Left) => {
@@ -308,6 +319,26 @@ impl Session {
                 }
             }
             Effect::StopCheck => self.checking = None,
+            Effect::LoadRoom { asked, device } => {
+                let gpu = self.gpu;
+                self.apart("room", move || {
+                    let (device, room) = room::of(device, gpu);
+                    Msg::Room { asked, device, room }
+                });
+            }
+            Effect::LoadDraft { run } => {
+                let home = self.home.clone();
+                self.apart("draft", move || {
+                    let settings = RunDir::resolve(&home, &run).and_then(|run| run.explicit());
+                    Msg::Draft { run, settings: settings.map_err(|error| error.to_string()) }
+                });
+            }
+            Effect::SaveDraft { path, text } => {
+                self.apart("draft", move || match draft::save(&path, &text) {
+                    Ok(path) => Msg::Done(format!("written: {path}")),
+                    Err(error) => Msg::Failed(format!("{error:#}")),
+                });
+            }
             Effect::Resume { run } => {
                 let home = self.home.clone();
                 self.apart("resume", move || apart::resume(&home, &run));

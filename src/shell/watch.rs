@@ -9,7 +9,7 @@ use std::{
 use crate::{
     app::{Msg, link::Control, run::Waiting},
     protocol::{Answer, Command, Event},
-    run::{Client, Queue, RunDir, Tail, lock, queue, reaper, standing},
+    run::{Client, Queue, RunDir, Tail, lock, preparing, queue, reaper, standing},
 };
 
 /// Time between two looks at the record.
@@ -103,11 +103,20 @@ impl Follower {
         let mut tail = Tail::open(&self.run).with_newest_state();
         let (mut alive, mut ended, mut broken) = (None, false, false);
         let mut waits = Waits::default();
+        let mut preparing = None;
         loop {
             // Looked at first: when the worker is gone, its last line is there to be read.
             let live = lock::is_live(&self.run);
             if !broken && self.read(&mut tail, &mut ended, &mut broken).is_err() {
                 return;
+            }
+            // Only before the first line of the record.
+            let now = (live && !self.run.events().exists()).then(|| preparing::read(&self.run)).flatten();
+            if now != preparing {
+                preparing = now;
+                if preparing.clone().is_some_and(|line| self.tell(Msg::Preparing(line)).is_err()) {
+                    return;
+                }
             }
             // A folder that vanishes takes its files with it: what was live is gone all the same.
             let known = live

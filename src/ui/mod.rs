@@ -6,13 +6,17 @@ pub mod colours;
 pub mod format;
 pub mod keymap;
 pub mod layout;
+pub mod legend;
 pub mod overlay;
 pub mod screens;
+mod small;
 pub mod svg;
 pub mod theme;
 pub mod tiny;
 pub mod widgets;
 
+#[cfg(test)]
+mod glass;
 #[cfg(test)]
 mod snapshots;
 #[cfg(test)]
@@ -22,9 +26,10 @@ use ratatui::{
     Frame,
     buffer::Buffer,
     layout::Rect,
+    style::Modifier,
     text::{Line, Span},
 };
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::{
     app::{State, action::Screen, focus::Panel, link::Control, run::Status, runs::Order},
@@ -49,6 +54,10 @@ pub fn render(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         if cell.symbol().chars().any(is_harmful) {
             cell.set_symbol(" ");
         }
+        // Both at once is what each terminal makes of it; a faint text on a bold frame is faint.
+        if cell.modifier.contains(Modifier::BOLD | Modifier::DIM) {
+            cell.modifier.remove(Modifier::BOLD);
+        }
     }
     mend(buffer);
 }
@@ -65,7 +74,12 @@ fn mend(buffer: &mut Buffer) {
         if symbol.chars().next().is_none_or(narrow) && symbol.chars().nth(1).is_none() {
             continue;
         }
-        let columns = symbol.width();
+        // A sign joined of several is as wide as each terminal thinks: the first of them is what all agree on.
+        if symbol.chars().map(|sign| sign.width().unwrap_or(0)).sum::<usize>() != symbol.width() {
+            let first = symbol.chars().next().unwrap_or(' ');
+            buffer.content[at].set_char(first);
+        }
+        let columns = buffer.content[at].symbol().width();
         let room = width - at % width;
         let free = |other: usize| buffer.content.get(at + other).is_some_and(|cell| cell.symbol() == " ");
         if columns > room || !(1..columns).all(free) {
@@ -99,7 +113,7 @@ fn draw_panel(state: &State, panel: Panel, theme: &Theme, area: Rect, buffer: &m
         Panel::Journal => screens::journal::draw(state, theme, area, buffer),
         Panel::Tensors => tensors::draw(state, theme, area, buffer),
         Panel::Form => setup::form(state, theme, area, buffer),
-        Panel::Plan => setup::plan(state, theme, area, buffer),
+        Panel::Plan => screens::plan::draw(state, theme, area, buffer),
         Panel::List => run_list::list(state, theme, area, buffer),
         Panel::Curves => runs::curves(state, theme, area, buffer),
         Panel::Compare => runs::compare(state, theme, area, buffer),

@@ -27,6 +27,9 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         Overlay::Palette(palette) => self::palette(palette, theme, area, buffer),
         Overlay::Fork(choice) => screens::fork::draw(choice, theme, area, buffer),
         Overlay::Check(check) => screens::check::draw(check, theme, area, buffer),
+        Overlay::Samples { back, scroll } => {
+            screens::samples::draw(state.view(), *back, *scroll, theme, area, buffer);
+        }
         Overlay::Quit => {
             let (detach, stop) = match state.live_here().len() {
                 0 | 1 => ("detach: leave, the run goes on", "stop: save a checkpoint, then leave"),

@@ -30,7 +30,7 @@ const NAMES: [&str; 9] = [
 ];
 
 #[derive(Debug, Clone)]
-enum Step {
+pub(super) enum Step {
     Act(usize),
     Type(char),
     Submit,
@@ -68,6 +68,13 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Cancel),
         4 => (1..=400u16, 1..=120u16).prop_map(|(width, height)| Step::Size(width, height)),
         3 => (0..400u16, 0..120u16).prop_map(|(column, row)| Step::Click(column, row)),
+        9 => happening(),
+    ]
+}
+
+/// What a run tells, and the passing of time.
+pub(super) fn happening() -> impl Strategy<Value = Step> {
+    prop_oneof![
         3 => (1..40u64, figure(), figure(), figure())
             .prop_map(|(count, loss, norm, rate)| Step::Updates { count, loss, norm, rate }),
         1 => figure().prop_map(Step::Validation),
@@ -80,7 +87,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn do_it(state: &mut State, step: Step, area: &mut Rect) {
+pub(super) fn do_it(state: &mut State, step: Step, area: &mut Rect) {
     let at = state.run.done();
     let msg = match step {
         Step::Act(at) => Msg::Action(ACTIONS[at].action),
@@ -109,6 +116,8 @@ fn do_it(state: &mut State, step: Step, area: &mut Rect) {
                     learning_rate: rate,
                     grad_norm: norm,
                     tokens_per_second: norm,
+                    flops_per_second: None,
+                    mfu: None,
                     skipped: !norm.is_finite(),
                 })
             };

@@ -9,13 +9,12 @@ use ratatui::{
 use super::{
     format,
     layout::{MIN_HEIGHT, MIN_WIDTH},
-    status_mark,
+    small, status_mark,
     theme::{Role, Theme},
     widgets::{span, write},
 };
 use crate::app::{
     State,
-    action::Screen,
     focus::Overlay,
     run::{Status, Waiting},
 };
@@ -34,10 +33,11 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         }
         return;
     }
-    let run = state.status().zip(state.watching.as_ref());
-    let Some((status, run)) = run.filter(|_| state.screen == Screen::Train) else {
-        return too_small(area, buffer);
-    };
+    let width = usize::from(area.width);
+    if let Some(lines) = small::lines(state, width) {
+        return print(lines, theme, area, buffer);
+    }
+    let Some((status, run)) = state.status().zip(state.watching.as_ref()) else { return };
     let view = state.view();
     let (sign, role) = status_mark(status);
     let done = match &state.link.waits {
@@ -45,7 +45,6 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         Some(Waiting::TakenOut) => String::new(),
         None => format!("{}/{}", format::count(view.done()), format::count(view.total().unwrap_or(0))),
     };
-    let width = usize::from(area.width);
     let word = status.as_str().replace('_', " ");
     let mut lines =
         vec![(format!("{sign} {word} {done}"), role), (format::elide(&run.name, width), Role::Text)];
@@ -70,16 +69,12 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         lines.insert(1, (notice.text.clone(), role));
     }
     lines.push((format!("panels: {MIN_WIDTH}x{MIN_HEIGHT}"), Role::Dim));
-    for (row, (text, role)) in lines.into_iter().enumerate() {
-        let text = Span::styled(format::cut(&text, width), theme.style(role));
-        write(area, row as u16, &Line::from(text), buffer);
-    }
+    print(lines, theme, area, buffer);
 }
 
-fn too_small(area: Rect, buffer: &mut Buffer) {
-    let text = format!("terminal too small ({}x{}): needs {MIN_WIDTH}x{MIN_HEIGHT}", area.width, area.height);
-    let lines = format::wrap(&text, usize::from(area.width));
-    for (row, line) in lines.into_iter().enumerate() {
-        write(area, row as u16, &Line::from(line), buffer);
+fn print(lines: Vec<(String, Role)>, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    for (row, (text, role)) in lines.into_iter().enumerate() {
+        let text = Span::styled(format::cut(&text, usize::from(area.width)), theme.style(role));
+        write(area, row as u16, &Line::from(text), buffer);
     }
 }

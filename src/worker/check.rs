@@ -129,7 +129,9 @@ fn first_window(
     let mut config = config.clone();
     (config.train.micro_batch, config.train.accumulate) = (micro_batch, accumulate);
     let mut windows = Windows::new(dataset.clone(), &config, Cursor::default())?;
-    windows.next_window().context("the data has no window")
+    let window = windows.next_window();
+    dataset.fault()?;
+    window.context("the data has no window")
 }
 
 /// Weights that divide each micro-batch by its own targets and average the micro-batches: what goes wrong elsewhere. A

@@ -1,6 +1,8 @@
 //! The real binary in a pseudo-terminal, driven by keys and read as a person would.
 
 mod check;
+mod day;
+mod drafts;
 mod drive;
 mod manners;
 mod replay;
@@ -8,3 +10,4 @@ mod runs;
 mod signals;
 mod survival;
 mod terminal;
+mod waiting;

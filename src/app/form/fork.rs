@@ -43,7 +43,7 @@ impl Form {
         };
         self.before = Some(Box::new(before));
         self.ledgers = ledger::all(&resolved.config);
-        (self.resolved, self.error, self.editing) = (resolved, None, None);
+        (self.resolved, self.error, self.editing, self.untyped) = (resolved, None, None, None);
         self.fork = Some(origin);
         Ok(())
     }
@@ -53,7 +53,7 @@ impl Form {
         let Some(before) = self.before.take() else { return false };
         let Before { base, set, last, name } = *before;
         (self.base, self.set, self.last, self.name) = (base, set, last, name);
-        (self.fork, self.editing) = (None, None);
+        (self.fork, self.editing, self.untyped) = (None, None, None);
         self.check(self.focused);
         true
     }

@@ -78,6 +78,10 @@ pub fn render(run: &RunDir, progress: Progress<'_>) -> Result<String, RunError> 
     }
     section(&mut page, "Result", &markdown::result(summary).html());
     section(&mut page, "Curves", &curves);
+    let texts = super::texts::html(standing.record.samples.iter().rev());
+    if !texts.is_empty() {
+        section(&mut page, "Texts", &texts);
+    }
     section(&mut page, "Memory", &markdown::memory(summary).html());
     page += "<p class=\"faint\">A figure with ~ is an estimate; the others are counted or measured by their source.</p>\n";
     section(&mut page, "Configuration", &markdown::configuration(summary).html());
@@ -88,7 +92,8 @@ pub fn render(run: &RunDir, progress: Progress<'_>) -> Result<String, RunError> 
     let mut data = format!("<p>{}</p>\n", markup(&markdown::learned_from(summary)));
     let left_out =
         summary.data.left_out.iter().map(|(why, times)| format!("left out: {why} ({})", count(*times)));
-    data += &list(left_out.collect(), "");
+    let named = summary.data.left_out_named.iter().cloned();
+    data += &list(left_out.chain(named).collect(), "");
     section(&mut page, "Data", &data);
     let interventions = summary.interventions.iter().map(markdown::intervention).collect();
     section(&mut page, "Interventions", &list(interventions, "<p>None.</p>\n"));

@@ -6,7 +6,7 @@ use crate::{
     app::{SMOOTHING, State, focus::Panel, series::XAxis},
     ui::{
         chart::{Chart, Line as Curve, Mark, Stroke},
-        format,
+        format, legend,
         screens::{run_list::or_dash, scatter},
         theme::{Role, Theme},
         widgets::{frame, span, title, write, write_right},
@@ -30,15 +30,8 @@ pub fn curves(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let mut heading = title("loss", focused, theme);
     let shown = state.runs.shown();
     let room = usize::from(area.width).saturating_sub(heading.width() + 3);
-    let mut used = 0;
-    for (at, run) in shown.iter().enumerate() {
-        let text = format!("{} {} ", letter(at), format::elide(&run.name, 20));
-        used += text.chars().count();
-        if used > room {
-            break;
-        }
-        heading.push_span(span(text, Role::Run(at), theme));
-    }
+    let names: Vec<(usize, &str)> = shown.iter().enumerate().map(|(at, run)| (at, &*run.name)).collect();
+    heading.extend(legend::runs(&names, room, theme));
     let inside = frame(heading, focused, area, buffer, theme);
     let scale = if state.log_y { "log" } else { "linear" };
     let smooth = if beta > 0.0 { format!("smoothed {beta}, ") } else { String::new() };

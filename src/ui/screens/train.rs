@@ -13,6 +13,7 @@ use crate::{
         run::{RunView, Status},
         slice::Reading,
     },
+    run::text,
     ui::{
         format,
         theme::{Role, Theme},
@@ -39,6 +40,10 @@ pub fn status(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
 }
 
 fn progress(state: &State, view: &RunView, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    if let Some(preparing) = &view.preparing {
+        write(area, 0, &Line::from(span(format!(" {preparing}"), Role::Strong, theme)), buffer);
+        return;
+    }
     let (done, total) = (view.done(), view.total().unwrap_or(0));
     let live = state.status().is_some_and(Status::is_live);
     let mut text = format!(
@@ -88,6 +93,11 @@ fn figures(state: &State, view: &RunView, theme: &Theme, area: Rect, buffer: &mu
     }
     if let Some(best) = view.best_val {
         figures.push(("best val", format::loss(best), Role::Strong));
+    }
+    if let Some(update) = &view.update {
+        let speed = update.flops_per_second.map(|speed| ("model", text::flops(speed), Role::Strong));
+        let share = update.mfu.map(|share| ("MFU", text::percent(share), Role::Strong));
+        figures.extend(speed.into_iter().chain(share));
     }
     if let Some(f1) = view.validation.as_ref().and_then(|validation| validation.f1_macro) {
         figures.push(("macro F1", format!("{f1:.3}"), Role::Validation));
