@@ -110,6 +110,8 @@ pub enum Action {
     Unqueue,
     /// Compare 1 x B with B x 1.
     CheckAccumulation,
+    /// The texts that the model wrote, and back.
+    Samples,
 }
 
 /// An action's name in the palette and its line of help.
@@ -155,6 +157,7 @@ pub const ACTIONS: &[About] = &[
     about(Action::AccumulateDown, "accumulate-down", "half the accumulation in the draft"),
     about(Action::Mark, "mark", "mark the run to compare it"),
     about(Action::CheckAccumulation, "accumulation-check", "1 x B against B x 1: is the gradient the same?"),
+    about(Action::Samples, "samples", "texts the model wrote at each validation"),
     about(Action::Scatter, "scatter", "memory against loss, with the Pareto front"),
     about(Action::ResumeRun, "resume-run", "go on with the selected run"),
     about(Action::Delete, "delete", "the selected run to the trash; asks first"),

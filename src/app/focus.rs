@@ -88,6 +88,11 @@ pub enum Overlay {
     },
     /// A check of accumulation, running or ended.
     Check(Check),
+    /// The texts that the model wrote: so many before the newest, scrolled by so many lines.
+    Samples {
+        back: usize,
+        scroll: usize,
+    },
 }
 
 /// Where a key is looked up first.
@@ -104,6 +109,7 @@ pub enum Context {
     Unqueue,
     Delete,
     Check,
+    Samples,
     /// A line of text is being typed.
     Text,
     Palette,

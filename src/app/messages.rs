@@ -175,6 +175,7 @@ impl State {
                     }
                 }
                 Event::RunEnded(_) => self.tensors.outdated(),
+                Event::Sample(_) => self.sample_came(),
                 _ => {}
             }
         }

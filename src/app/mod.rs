@@ -24,6 +24,7 @@ mod replay;
 pub mod room;
 pub mod run;
 pub mod runs;
+mod samples;
 pub mod series;
 pub mod slice;
 pub mod tensors;
@@ -405,6 +406,7 @@ impl State {
             Overlay::Delete { .. } => return Context::Delete,
             Overlay::Unqueue { .. } => return Context::Unqueue,
             Overlay::Check(_) => return Context::Check,
+            Overlay::Samples { .. } => return Context::Samples,
             Overlay::None => {}
         }
         match self.screen {

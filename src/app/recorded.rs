@@ -6,8 +6,8 @@ use crate::{
     config::{Config, Layers, schedule},
     ledger,
     protocol::{
-        Alert, CheckpointWritten, CommandRecord, DataReport, Event, Header, Host, Level, Reason, RunEnded,
-        Summary, Update, Validation, Window, summary::Measured,
+        Alert, CheckpointWritten, CommandRecord, Continuation, DataReport, Event, Header, Host, Level,
+        Reason, RunEnded, Summary, TextSample, Update, Validation, Window, summary::Measured,
     },
 };
 
@@ -52,6 +52,7 @@ fn header(config: Config) -> Header {
         ledger,
         notes: Vec::new(),
         forked_from: None,
+        matmul_peak: None,
     }
 }
 
@@ -67,6 +68,8 @@ fn update(config: &Config, total: u64, at: u64) -> Update {
         learning_rate: schedule::of(config, total, at),
         grad_norm: 0.4 + 2.0 * (-x / 50.0).exp() + 0.3 * noise(at + 7777),
         tokens_per_second: 9800.0 + 600.0 * noise(at + 99),
+        flops_per_second: None,
+        mfu: None,
         skipped: false,
     }
 }
@@ -145,6 +148,21 @@ fn host(update: u64, time: f64) -> Event {
     })
 }
 
+/// A text that the model wrote after that update.
+pub(crate) fn sample(update: u64) -> TextSample {
+    let text = |temperature, text: &str| Continuation { temperature, tokens: 48, text: text.into() };
+    TextSample {
+        update,
+        time: update as f64 * 0.1,
+        seconds: 0.041,
+        prompt: "Mira found a sm".into(),
+        texts: vec![
+            text(0.0, "all boat by the river. She was the the the the"),
+            text(0.8, "ole lanp\u{fffd}\n\n  and the  wind\nsang to her. The e"),
+        ],
+    }
+}
+
 /// A command that was applied.
 pub(crate) fn command(name: &str, update: u64, value: Option<f64>) -> Event {
     Event::Command(CommandRecord {
@@ -191,6 +209,12 @@ pub(crate) fn ended(reason: Reason, updates: u64) -> Event {
             eval_f1: None,
             eval_f1_macro: None,
             tokens_per_second: Some(10_000.0),
+            flops_per_second: None,
+            mfu: None,
+            matmul_peak: None,
+            gpu_energy_joules: None,
+            gpu_joules_per_token: None,
+            sample: None,
             ledger: header.ledger,
             measured: Measured::default(),
             interventions: Vec::new(),

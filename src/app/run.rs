@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::{
     protocol::{
         CheckpointWritten, CommandRecord, Event, Header, Host, Level, Reason, Resumed, RunEnded, StateReport,
-        Update, Validation, Window,
+        TextSample, Update, Validation, Window,
     },
     run::pulse::Pulse,
 };
@@ -16,6 +16,8 @@ use super::series::{Place, Series};
 const JOURNAL: usize = 500;
 /// Most markers a chart can carry.
 const MARKERS: usize = 400;
+/// Most texts that are kept of those that the model wrote.
+const SAMPLES: usize = 500;
 
 /// Where a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,6 +147,8 @@ pub struct RunView {
     pub rate: Series,
     pub journal: VecDeque<Entry>,
     pub markers: VecDeque<Marker>,
+    /// Texts that the model wrote, oldest first.
+    pub samples: VecDeque<TextSample>,
     pub paused: bool,
     /// The learning rate that overrides the schedule.
     pub rate_override: Option<f64>,
@@ -165,6 +169,7 @@ impl RunView {
             Event::Update(update) => self.updated(update),
             Event::Window(window) => self.window = Some(*window),
             Event::Validation(validation) => self.validated(validation),
+            Event::Sample(sample) => self.wrote(sample),
             Event::Host(host) => self.measured(host),
             Event::Alert(alert) => {
                 if alert.level != Level::Info {
@@ -234,6 +239,15 @@ impl RunView {
         self.validation = Some(validation.clone());
     }
 
+    fn wrote(&mut self, sample: &TextSample) {
+        if self.samples.len() == SAMPLES {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(sample.clone());
+        self.time = sample.time;
+        self.pulse.worked = Some(sample.time);
+    }
+
     fn measured(&mut self, host: &Host) {
         self.peak_rss = self.peak_rss.max(host.host_rss);
         self.peak_gpu_process = self.peak_gpu_process.max(host.gpu_process_used);
@@ -248,6 +262,7 @@ impl RunView {
         for series in [&mut self.loss, &mut self.val, &mut self.grad_norm, &mut self.speed, &mut self.rate] {
             series.truncate(from);
         }
+        self.samples.retain(|sample| sample.update <= from);
         self.markers.retain(|marker| marker.place.update <= from);
         if self.update.as_ref().is_some_and(|update| update.update > from) {
             self.update = None;

@@ -14,7 +14,7 @@ use super::{
 use crate::protocol::Command;
 
 /// Lines of the help.
-pub(crate) const HELP_LINES: usize = 115;
+pub(crate) const HELP_LINES: usize = 116;
 
 impl State {
     /// Does one action.
@@ -126,6 +126,7 @@ impl State {
             Action::AccumulateDown => self.form.accumulate(false),
             Action::Mark => return self.mark(),
             Action::CheckAccumulation => return self.check(),
+            Action::Samples => self.show_samples(),
             Action::Scatter => {
                 self.runs.scatter = !self.runs.scatter;
                 return if self.screen == Screen::Runs { Vec::new() } else { self.show(Screen::Runs) };
@@ -243,6 +244,10 @@ impl State {
                 palette.selected = moved(palette.selected, palette.matches().len().saturating_sub(1));
                 return Vec::new();
             }
+            Overlay::Samples { .. } => {
+                self.scroll_samples(by);
+                return Vec::new();
+            }
             Overlay::Quit
             | Overlay::StartBeside
             | Overlay::Unqueue { .. }
@@ -284,6 +289,9 @@ impl State {
     }
 
     fn sideways(&mut self, forward: bool) {
+        if matches!(self.overlay, Overlay::Samples { .. }) {
+            return self.next_sample(forward);
+        }
         match self.screen {
             Screen::Setup => {
                 if !self.form.cycle(forward) {

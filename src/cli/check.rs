@@ -1,6 +1,6 @@
 //! `tui-train check`: whether training does what it says, measured here and on this data.
 
-use super::{FAILED, output, settings::Settings};
+use super::{FAILED, output, progress::Waiting, settings::Settings};
 use crate::{
     protocol::AccumulationCheck,
     run::{
@@ -46,7 +46,9 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     if let Some(code) = super::elsewhere(&mut config)? {
         return Ok(code);
     }
+    let waiting = Waiting::on("computing the gradient twice");
     let found = check::accumulation(&config)?;
+    drop(waiting);
     if json {
         output::json(&found)?
     } else {

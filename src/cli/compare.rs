@@ -1,6 +1,6 @@
 //! `tui-train compare RUN RUN...`: what differs, and the verdict.
 
-use super::{BAD_USAGE, output};
+use super::{BAD_USAGE, output, progress::Waiting};
 use crate::run::{
     Home, RunDir,
     compare::{Comparison, compare},
@@ -32,7 +32,9 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
             return Ok(BAD_USAGE);
         }
     }
+    let waiting = Waiting::on("reading the records");
     let comparison = compare(&runs)?;
+    drop(waiting);
     if args.json { output::json(&comparison) } else { output::text(&page(&comparison)) }
 }
 

@@ -1,6 +1,10 @@
 //! `tui-train fork RUN`: a new run that starts from a checkpoint of another one, with anything changed.
 
-use super::{attach, look, output, progress::open_data, run as follow};
+use super::{
+    attach, look, output,
+    progress::{Waiting, open_data},
+    run as follow,
+};
 use crate::{
     config::validate,
     data::total_updates,
@@ -42,7 +46,9 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     let run = RunDir::resolve(&home, &args.run)?;
     let mut set = args.set;
     set.extend(args.device.map(|device| format!("train.device={device}")));
+    let waiting = Waiting::on("reading the checkpoint");
     let plan = fork::plan(&run, args.at, &set)?;
+    drop(waiting);
     let dataset = open_data(&plan.resolved.config)?;
     let total = total_updates(&plan.resolved.config, &dataset);
     validate::warmup(&plan.resolved.config, total)?;
@@ -51,7 +57,9 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     plan.changes().iter().for_each(|change| output::message(change));
     let headless = args.headless || args.json || !look::can_draw();
     let presses = headless.then(follow::interrupts).transpose()?;
+    let waiting = Waiting::on("copying the checkpoint");
     let fork = fork::start(&home, plan, args.name.as_deref())?;
+    drop(waiting);
     match presses {
         None => attach::open(fork),
         Some(presses) => follow::follow(&fork, 0, args.json, &presses),

@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow, bail};
 use globset::GlobBuilder;
 use serde_json::json;
 
-use super::output;
+use super::{output, progress::Waiting};
 use crate::{
     ledger,
     protocol::{Answer, Command, SCHEMA, StateReport, StateTensor, TensorStats, state::figures},
@@ -45,7 +45,9 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<i32> {
     let run = RunDir::resolve(&Home::from_env()?, &args.run)?;
     let wanted = Wanted::new(args.tensor.as_deref())?;
+    let waiting = Waiting::on("reading the state");
     let (source, report) = read(&run, &wanted)?;
+    drop(waiting);
     if args.json {
         output::json(&as_json(&run, &source, &report))
     } else {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::output;
+use super::{output, progress::Waiting};
 use crate::{
     protocol::SCHEMA,
     run::{
@@ -26,7 +26,9 @@ pub struct Args {
 /// The folder of runs cannot be found or read.
 pub fn run(args: Args) -> anyhow::Result<i32> {
     let home = Home::from_env()?;
+    let waiting = Waiting::on("reading the runs");
     let runs = list(&home)?;
+    drop(waiting);
     if args.json {
         return output::json(&json!({"schema": SCHEMA, "runs": runs}));
     }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
-use super::{INTERRUPTED, attach, look, output, run as follow, settings};
+use super::{INTERRUPTED, attach, look, output, progress::Waiting, run as follow, settings};
 use crate::{
     config::{Config, ConfigError, change, fields::FIELDS},
     run::{Home, RunDir, launch},
@@ -41,7 +41,9 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
         return Ok(INTERRUPTED);
     }
     let presses = headless.then(follow::interrupts).transpose()?;
+    let waiting = Waiting::on("the worker is starting");
     let from = launch::resume(&run, &set)?;
+    drop(waiting);
     match presses {
         None => attach::open(run),
         Some(presses) => follow::follow(&run, from, args.json, &presses),

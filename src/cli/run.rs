@@ -11,7 +11,11 @@ use std::{
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::{INTERRUPTED, attach, look, output, progress::open_data, settings::Settings};
+use super::{
+    INTERRUPTED, attach, look, output,
+    progress::{Waiting, open_data},
+    settings::Settings,
+};
 use crate::{
     config::{Config, Layers, Task, layers, validate},
     data::total_updates,
@@ -132,9 +136,14 @@ pub(super) fn follow_with(
     let mut told: Option<usize> = None;
     // When the record grew last, and whether its silence has been told.
     let mut heard: Option<(Instant, bool)> = None;
+    let mut waiting = Some(Waiting::on("the worker is starting"));
     loop {
         let live = lock::is_live(run);
         let events = tail.poll()?;
+        let pressed = presses.load(SeqCst);
+        if !events.is_empty() || !live || pressed > 0 {
+            drop(waiting.take());
+        }
         if !events.is_empty() {
             heard = Some((Instant::now(), false));
         }
@@ -172,7 +181,6 @@ pub(super) fn follow_with(
                 pulse::QUIET
             ));
         }
-        let pressed = presses.load(SeqCst);
         if pressed > 0 && told.is_none() {
             before_stop()?;
             // The worker may not listen yet, or not any more: then the next look tries again, or sees the end.

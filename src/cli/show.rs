@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::output;
+use super::{output, progress::Waiting};
 use crate::{
     protocol::SCHEMA,
     run::{
         Home, Record, RunDir, Standing, checkpoint,
-        export::markdown,
+        export::{markdown, texts},
         list::Lister,
         text::{self, plain},
     },
@@ -30,7 +30,9 @@ pub struct Args {
 /// The run cannot be found or read.
 pub fn run(args: Args) -> anyhow::Result<i32> {
     let run = RunDir::resolve(&Home::from_env()?, &args.run)?;
+    let waiting = Waiting::on("reading the record");
     let record = Record::read(&run)?;
+    drop(waiting);
     if record.header.is_none() {
         return without_record(&run, args.json);
     }
@@ -84,6 +86,12 @@ fn page(run: &RunDir, standing: &Standing) -> anyhow::Result<String> {
         let _ = write!(page, "\n{}", table.aligned());
     }
     page.push('\n');
+    if summary.flops_per_second.is_some() {
+        let _ = writeln!(page, "matmul peak: {}", markdown::peak(summary));
+    }
+    if let Some(sample) = &summary.sample {
+        let _ = writeln!(page, "{}", texts::lines(sample));
+    }
     if let Some(from) = &summary.forked_from {
         let _ = writeln!(page, "forked from {} at update {}", plain(&from.run), text::count(from.update));
     }

@@ -303,4 +303,25 @@ pub struct LogConfig {
     /// Whether the run's folder has one for TensorBoard that grows with the run.
     #[serde(default)]
     pub tensorboard: bool,
+    /// Tokens that a language model writes at each validation; 0 = none.
+    #[serde(default = "sample_tokens")]
+    pub sample_tokens: usize,
+    /// Tokens of the held-out text that it goes on with.
+    #[serde(default = "sample_prompt")]
+    pub sample_prompt: usize,
+    /// Of the second text; 0 = only the likeliest tokens.
+    #[serde(default = "sample_temperature")]
+    pub sample_temperature: f64,
+}
+
+const fn sample_tokens() -> usize {
+    48
+}
+
+const fn sample_prompt() -> usize {
+    16
+}
+
+const fn sample_temperature() -> f64 {
+    0.8
 }

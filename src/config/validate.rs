@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Arch, BPE, Config, ConfigError, Layers, NamePattern, OptimizerName, ScheduleName, Source, Task, Tokenizer,
-    fields,
+    Arch, BPE, Config, ConfigError, Layers, NamePattern, OptimizerName, ScheduleName, Source, Task,
+    Tokenizer, fields,
 };
 
 /// Checks combinations of keys and returns what is worth saying about them.

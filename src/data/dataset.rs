@@ -32,6 +32,8 @@ struct Inner {
     validation: Part,
     seq_len: usize,
     report: DataReport,
+    /// Writes ids as text again.
+    encoder: Encoder,
     /// Why tokens on the disk could not be read, once that has happened.
     fault: OnceLock<DataError>,
 }
@@ -201,13 +203,13 @@ impl Dataset {
         encoder.ends_documents(report.documents)?;
         let train = encode::in_memory(&encoder, train)?;
         let validation = encode::in_memory(&encoder, validation)?;
-        Self::opened(Opened { train, validation, report }, seq_len)
+        Self::opened(Opened { train, validation, report, encoder }, seq_len)
     }
 
     /// Cuts both streams into sequences.
     fn opened(opened: Opened, seq_len: usize) -> Result<Self, DataError> {
         let seq_len = seq_len.max(1);
-        let Opened { train, validation, mut report } = opened;
+        let Opened { train, validation, mut report, encoder } = opened;
         report.train_tokens = train.len() as u64;
         report.train_sequences = train.sequences(seq_len);
         report.validation_tokens = validation.len() as u64;
@@ -220,11 +222,11 @@ impl Dataset {
                 needed: seq_len as u64 + 1,
             });
         }
-        Ok(Self::of(Part::Stream(train), Part::Stream(validation), seq_len, report))
+        Ok(Self::of(Part::Stream(train), Part::Stream(validation), seq_len, report, encoder))
     }
 
-    fn of(train: Part, validation: Part, seq_len: usize, report: DataReport) -> Self {
-        Self(Arc::new(Inner { train, validation, seq_len, report, fault: OnceLock::new() }))
+    fn of(train: Part, validation: Part, seq_len: usize, report: DataReport, encoder: Encoder) -> Self {
+        Self(Arc::new(Inner { train, validation, seq_len, report, encoder, fault: OnceLock::new() }))
     }
 
     fn rows(
@@ -252,7 +254,7 @@ impl Dataset {
                 .left_out
                 .insert(format!("ends of rows truncated to train.seq_len = {seq_len}"), parts.truncated);
         }
-        Ok(Self::of(Part::Rows(parts.train), Part::Rows(parts.validation), seq_len, report))
+        Ok(Self::of(Part::Rows(parts.train), Part::Rows(parts.validation), seq_len, report, encoder.clone()))
     }
 
     /// What was read, how it was split, and what was left out.
@@ -273,6 +275,12 @@ impl Dataset {
     /// Sequences held out; 0 when `data.validation_fraction` is 0.
     pub fn validation_sequences(&self) -> u64 {
         self.0.report.validation_sequences
+    }
+
+    /// The text of ids as far as they are one: what is no UTF-8, and an id that the tokenizer does not know, is U+FFFD
+    /// or missing. The end of a document is written as `<end>`, or as the tokenizer's own mark.
+    pub fn decode(&self, ids: &[i32]) -> String {
+        self.0.encoder.decode(ids)
     }
 
     /// The given training sequences, one a row, in the given order. A batch without rows when they cannot be read: then

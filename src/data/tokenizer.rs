@@ -5,7 +5,10 @@ use std::{fs, io, path::Path, sync::Arc};
 use sha2::{Digest, Sha256};
 use tokenizers::{PostProcessor, TruncationDirection};
 
-use super::{DataError, foreign, tokens::VOCABULARY};
+use super::{
+    DataError, foreign,
+    tokens::{SEPARATOR, VOCABULARY},
+};
 use crate::config::{self, Task};
 
 /// Stands before the first sentence of a row of bytes.
@@ -146,6 +149,14 @@ impl Encoder {
         }
     }
 
+    /// The text of ids, as far as they are one: see [`super::Dataset::decode`].
+    pub(super) fn decode(&self, ids: &[i32]) -> String {
+        match self {
+            Self::Bytes => bytes_text(ids),
+            Self::File(file) => file.decode(ids),
+        }
+    }
+
     /// One or two sentences with the marks of a classification, at most `longest` ids of them: the longer sentence
     /// loses its end first.
     ///
@@ -170,6 +181,21 @@ impl Encoder {
             Self::File(file) => file.row(first, second, longest - marks),
         }
     }
+}
+
+/// How the end of a document is written where a byte stands for it.
+const END: &str = "<end>";
+
+fn bytes_text(ids: &[i32]) -> String {
+    let mut bytes = Vec::with_capacity(ids.len());
+    for &id in ids {
+        match u8::try_from(id) {
+            Ok(SEPARATOR) => bytes.extend_from_slice(END.as_bytes()),
+            Ok(byte) => bytes.push(byte),
+            Err(_) => bytes.extend_from_slice("\u{fffd}".as_bytes()),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn bytes_row(first: &str, second: Option<&str>, room: usize) -> EncodedRow {
@@ -244,6 +270,9 @@ impl TokenizerText {
             path: path.to_owned(),
             problem: problem.split_whitespace().collect::<Vec<_>>().join(" "),
         };
+        // The crate panics where the JSON of a decoder breaks off.
+        serde_json::from_slice::<serde::de::IgnoredAny>(&self.text)
+            .map_err(|error| not_one(error.to_string()))?;
         let mut tokenizer =
             tokenizers::Tokenizer::from_bytes(&self.text).map_err(|error| not_one(error.to_string()))?;
         // Rows are cut and filled here, by train.seq_len and by the longest row of a batch.
@@ -313,6 +342,12 @@ impl FileEncoder {
 
     pub(super) fn foreign(&self, id: u32) -> DataError {
         self.failed(format!("it makes the id {id}, and its vocabulary ends at {}", self.vocabulary - 1))
+    }
+
+    /// Marks are written out: they are what ends a document.
+    fn decode(&self, ids: &[i32]) -> String {
+        let ids: Vec<u32> = ids.iter().filter_map(|&id| u32::try_from(id).ok()).collect();
+        self.tokenizer.decode(&ids, false).unwrap_or_default()
     }
 
     fn row(&self, first: &str, second: Option<&str>, room: usize) -> Result<EncodedRow, DataError> {
@@ -466,6 +501,15 @@ pub(super) mod tests {
         fs::write(&path, WORDPIECE.replace("\"cls\": [\"[CLS]\", 2]", "\"cls\": [\"[CLS]\", 99]")).unwrap();
         let message = open(&path).unwrap().row("the sun", None, 9).unwrap_err().to_string();
         assert!(message.contains("id 99") && message.contains("ends at 12"), "{message}");
+    }
+
+    #[test]
+    fn ids_are_written_as_text_whatever_they_are() {
+        let ids = [104, 105, 0, 195, 169, 195, 300, -1, 33];
+        assert_eq!(Encoder::Bytes.decode(&ids), "hi<end>é\u{fffd}\u{fffd}\u{fffd}!");
+        let (_folder, encoder) = wordpiece();
+        assert_eq!(encoder.decode(&[4, 5, 6, 8, 3, 99, -7]), "the suns rise [SEP]");
+        assert_eq!(encoder.decode(&[]), "");
     }
 
     #[test]

@@ -19,6 +19,7 @@
 //! script           commands that are given at fixed updates
 //! compare, export  runs side by side; a run as a file for others
 //! tensorboard      files that TensorBoard loads
+//! peaks            how fast this machine's devices multiply
 //! weights          checkpoints that others made, to start a run from
 //! text, table      figures and tables as text
 //! ```
@@ -45,6 +46,7 @@ mod list_cache;
 pub mod lock;
 mod newest;
 pub mod own;
+pub mod peaks;
 pub mod preparing;
 pub mod pulse;
 pub mod queue;

@@ -1,12 +1,18 @@
 //! What a run's events add up to: enough for pages, lists and comparisons, not the curves.
 
-use std::{collections::BTreeMap, io};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+};
 
 use super::{RunDir, RunError, Tail};
 use crate::protocol::{
-    Alert, CheckpointWritten, CommandRecord, Event, Header, Host, Lineage, RunEnded, StateReport, Update,
-    Window,
+    Alert, CheckpointWritten, CommandRecord, Event, Header, Host, Lineage, RunEnded, StateReport, TextSample,
+    Update, Window,
 };
+
+/// Texts that are kept of those that a model wrote.
+const SAMPLES: usize = 32;
 
 /// The fold of a run's events.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -16,6 +22,8 @@ pub struct Record {
     pub totals: Totals,
     /// Every validation, oldest first.
     pub validations: Vec<ValidationPoint>,
+    /// The newest texts that the model wrote, oldest first.
+    pub samples: VecDeque<TextSample>,
     pub alerts: Vec<Alert>,
     pub commands: Vec<CommandRecord>,
     pub checkpoints: Vec<CheckpointWritten>,
@@ -50,6 +58,9 @@ pub struct Totals {
     pub training_seconds: f64,
     pub host: Option<Host>,
     pub peaks: Peaks,
+    pub energy: Energy,
+    /// Operations that the updates came to, by their own speeds.
+    pub flops: f64,
     /// Updates that were skipped because something was not finite.
     pub skipped: u64,
 }
@@ -66,6 +77,28 @@ pub struct ValidationPoint {
     pub accuracy: Option<f64>,
     pub f1: Option<f64>,
     pub f1_macro: Option<f64>,
+}
+
+/// What a GPU used, in joules: each worker counts from its own beginning.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Energy {
+    /// Of the workers before this one.
+    before: f64,
+    /// Of this one, at its newest reading.
+    now: f64,
+}
+
+impl Energy {
+    /// All of it; nothing where no GPU tells, and where it was read but once.
+    pub fn joules(&self) -> Option<f64> {
+        let all = self.before + self.now;
+        (all > 0.0).then_some(all)
+    }
+
+    /// Another worker counts from 0.
+    fn next_worker(&mut self) {
+        *self = Self { before: self.before + self.now, now: 0.0 };
+    }
 }
 
 /// The largest readings, in bytes.
@@ -148,9 +181,19 @@ impl Record {
                     f1_macro: validation.f1_macro,
                 });
             }
+            Event::Sample(sample) => {
+                self.totals.time = sample.time;
+                if self.samples.len() == SAMPLES {
+                    self.samples.pop_front();
+                }
+                self.samples.push_back(sample);
+            }
             Event::Host(host) => {
                 self.totals.time = host.time;
                 self.totals.peaks.apply(&host);
+                if let Some(joules) = host.gpu_energy {
+                    self.totals.energy.now = joules;
+                }
                 self.totals.host = Some(host);
             }
             Event::Alert(alert) => self.alerts.push(alert),
@@ -185,7 +228,9 @@ impl Record {
         self.window = None;
         let tokens = update.tokens.saturating_sub(self.tokens());
         if update.tokens_per_second.is_finite() && update.tokens_per_second > 0.0 {
-            self.totals.training_seconds += tokens as f64 / update.tokens_per_second;
+            let seconds = tokens as f64 / update.tokens_per_second;
+            self.totals.training_seconds += seconds;
+            self.totals.flops += update.flops_per_second.unwrap_or(0.0) * seconds;
         }
         if update.skipped {
             self.totals.skipped += 1;
@@ -221,7 +266,9 @@ impl Record {
         }
         self.marks.retain(|&at, _| at <= update);
         self.totals = self.marks.last_key_value().map(|(_, totals)| totals.clone()).unwrap_or_default();
+        self.totals.energy.next_worker();
         self.validations.retain(|point| point.update <= update);
+        self.samples.retain(|sample| sample.update <= update);
         self.alerts.retain(|alert| alert.update <= update);
         self.commands.retain(|command| command.update <= update);
         self.checkpoints.retain(|checkpoint| checkpoint.update <= update);
@@ -286,6 +333,24 @@ impl Record {
         let seconds = self.totals.training_seconds;
         let begun = self.forked_from().map_or(0, |from| from.tokens);
         (seconds > 0.0).then(|| self.tokens().saturating_sub(begun) as f64 / seconds)
+    }
+
+    /// Operations that the model asks for over the time the updates took; nothing where they are not counted.
+    pub fn flops_per_second(&self) -> Option<f64> {
+        let Totals { flops, training_seconds, .. } = self.totals;
+        (flops > 0.0 && training_seconds > 0.0).then(|| flops / training_seconds)
+    }
+
+    /// The same as a share of the device's matmul peak, where that was measured before the run.
+    pub fn mfu(&self) -> Option<f64> {
+        let peak = self.header.as_ref()?.matmul_peak.as_ref()?.flops_per_second;
+        Some(self.flops_per_second()? / peak)
+    }
+
+    /// Energy over the tokens that this run trained itself, of so many in all.
+    pub fn joules_per_token(&self, tokens: u64) -> Option<f64> {
+        let own = tokens.saturating_sub(self.forked_from().map_or(0, |from| from.tokens));
+        (own > 0).then(|| self.totals.energy.joules().map(|joules| joules / own as f64))?
     }
 }
 
@@ -396,6 +461,27 @@ mod tests {
         let record =
             fold(&[update(1, 5.0), skipped(2), copied, skipped(2), checkpoint(1), Event::resumed(1)]);
         assert_eq!(record.skipped_updates(), 1);
+    }
+
+    #[test]
+    fn energy_and_operations_are_added_up_over_workers() {
+        let host = |update, joules| {
+            Event::Host(Host { update, time: update as f64, gpu_energy: Some(joules), ..Host::default() })
+        };
+        let once = fold(&[host(0, 0.0)]);
+        assert_eq!(once.totals.energy.joules(), None, "one reading tells nothing");
+        let start = [host(0, 0.0), update(1, 5.0), host(1, 40.0), checkpoint(1), host(2, 60.0)];
+        let record = fold(&start);
+        assert_eq!(record.totals.energy.joules(), Some(60.0));
+        assert_eq!(record.joules_per_token(512), Some(60.0 / 512.0));
+        // What was lost is not in the run, and the next worker counts from 0.
+        let on = fold(&[&start[..], &[Event::resumed(1), host(1, 0.0), host(2, 7.0)]].concat());
+        assert_eq!(on.totals.energy.joules(), Some(47.0));
+
+        let Event::Update(mut fast) = update(1, 5.0) else { unreachable!() };
+        fast.flops_per_second = Some(3e9);
+        let record = fold(&[Event::Update(fast)]);
+        assert_eq!((record.flops_per_second(), record.mfu()), (Some(3e9), None));
     }
 
     #[test]

@@ -19,11 +19,12 @@ const BLOCK: usize = 1 << 20;
 const SHARE: usize = 64 * 1024;
 
 /// Types of events this version knows; others come from a newer one.
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 13] = [
     "header",
     "update",
     "window",
     "validation",
+    "sample",
     "host",
     "alert",
     "state",

@@ -101,6 +101,43 @@ pub fn rate(value: f64) -> String {
     }
 }
 
+/// Operations a second: `3.92 GFLOP/s`. Units are 1000-based.
+pub fn flops(value: f64) -> String {
+    if let Some(word) = crate::protocol::number::word(value) {
+        return word.to_owned();
+    }
+    let (mut value, mut unit) = (value, "");
+    for next in ["k", "M", "G", "T", "P", "E"] {
+        if value < 999.5 {
+            break;
+        }
+        value /= 1000.0;
+        unit = next;
+    }
+    format!("{} {unit}FLOP/s", three_digits(value))
+}
+
+/// A share as percent: `9.1 %`, `0.04 %`.
+pub fn percent(share: f64) -> String {
+    match crate::protocol::number::word(share) {
+        Some(word) => word.to_owned(),
+        None => format!("{} %", three_digits(100.0 * share)),
+    }
+}
+
+/// Energy: `950 J`, `12.3 kJ`. Units are 1000-based.
+pub fn joules(value: f64) -> String {
+    let (mut value, mut unit) = (value, "");
+    for next in ["k", "M", "G"] {
+        if value < 999.5 {
+            break;
+        }
+        value /= 1000.0;
+        unit = next;
+    }
+    format!("{} {unit}J", three_digits(value))
+}
+
 /// A shape as `[64, 192]`; `[]` is a number.
 pub fn shape(shape: &[usize]) -> String {
     format!("{shape:?}")
@@ -175,6 +212,15 @@ mod tests {
         let all = [0.0, 0.417, 12.34, 59.97, 245.0, 7380.0, 273_600.0, f64::NAN].map(duration);
         assert_eq!(all, ["0.00 s", "0.42 s", "12.3 s", "1m 00s", "4m 05s", "2h 03m", "3d 04h", "-"]);
         assert_eq!([3.42, 99.96, 9120.4, f64::INFINITY].map(rate), ["3.42", "100", "9,120", "inf"]);
+    }
+
+    #[test]
+    fn speeds_shares_and_energies_have_three_digits() {
+        let all = [0.0, 786_432.0, 3.92e9, 9.996e11, 4.5e14, f64::NAN].map(flops);
+        let expected = ["0.00 FLOP/s", "786 kFLOP/s", "3.92 GFLOP/s", "1.00 TFLOP/s", "450 TFLOP/s", "nan"];
+        assert_eq!(all, expected);
+        assert_eq!([0.0912, 0.000_41, 1.2].map(percent), ["9.12 %", "0.04 %", "120 %"]);
+        assert_eq!([2.5, 950.0, 12_345.0].map(joules), ["2.50 J", "950 J", "12.3 kJ"]);
     }
 
     #[test]

@@ -58,7 +58,7 @@ const fn bind(context: Context, keys: &'static [Key], action: Action, hint: &'st
 }
 
 use Context::{
-    Check, Delete, Global, Help, Quit, Runs, Setup, StartBeside, State as Tensors, Train, Unqueue,
+    Check, Delete, Global, Help, Quit, Runs, Samples, Setup, StartBeside, State as Tensors, Train, Unqueue,
 };
 
 /// Every key, in the order of the help.
@@ -78,6 +78,7 @@ pub const BINDINGS: &[Binding] = &[
     bind(Train, &[letter('0')], Action::WholeRun, ""),
     bind(Train, &[letter('X')], Action::LogX, ""),
     bind(Train, &[letter('o')], Action::Overlay, ""),
+    bind(Train, &[letter('w')], Action::Samples, ""),
     bind(Tensors, &[letter('p'), letter(' ')], Action::PauseResume, ""),
     bind(Tensors, &[letter('.')], Action::StepUpdate, ""),
     bind(Tensors, &[letter(',')], Action::StepMicroBatch, ""),
@@ -125,6 +126,9 @@ pub const BINDINGS: &[Binding] = &[
     bind(Delete, &[letter('c'), key(KeyCode::Esc)], Action::Back, ""),
     bind(Help, &[key(KeyCode::Esc), letter('q')], Action::Back, ""),
     bind(Check, &[key(KeyCode::Esc), letter('q')], Action::Back, ""),
+    bind(Samples, &[key(KeyCode::Left), letter('h')], Action::Left, ""),
+    bind(Samples, &[key(KeyCode::Right), letter('l')], Action::Right, ""),
+    bind(Samples, &[key(KeyCode::Esc), letter('q'), letter('w')], Action::Back, ""),
     bind(Global, &[letter('1')], Action::Show(Screen::Train), ""),
     bind(Global, &[letter('2')], Action::Show(Screen::State), ""),
     bind(Global, &[letter('3')], Action::Show(Screen::Setup), ""),
@@ -171,6 +175,7 @@ pub const fn heading(context: Context) -> &'static str {
         Context::Unqueue => "Leaving the queue",
         Context::Delete => "Deleting a run",
         Context::Check => "Accumulation check",
+        Context::Samples => "Texts the model wrote",
         Context::Text => "Typing",
         Context::Palette => "Commands",
     }
@@ -201,7 +206,7 @@ fn find(context: Context, key: Key) -> Option<Action> {
 pub fn lookup(context: Context, key: Key) -> Option<Action> {
     let everywhere = || {
         let action = find(Context::Global, key)?;
-        let overlaid = matches!(context, Help | Quit | StartBeside | Unqueue | Delete | Check);
+        let overlaid = matches!(context, Help | Quit | StartBeside | Unqueue | Delete | Check | Samples);
         // Under an overlay a key must not reach the run.
         let harmless = matches!(
             action,
@@ -254,6 +259,7 @@ pub fn hints(context: Context) -> Vec<(String, &'static str)> {
         Context::Palette => &[("Enter", "do"), ("Up/Down", "choose"), ("Esc", "close")],
         Context::Help => &[("Up/Down", "scroll"), ("Esc", "close")],
         Context::Check => &[("Esc", "close")],
+        Context::Samples => &[("Left/Right", "earlier, later"), ("Up/Down", "scroll"), ("Esc", "close")],
         Context::Quit | Context::StartBeside | Context::Unqueue | Context::Delete => &[("Esc", "cancel")],
         _ => &[],
     };
@@ -309,7 +315,7 @@ mod tests {
 
     #[test]
     fn under_an_overlay_no_key_reaches_the_run() {
-        for context in [Help, Quit, StartBeside, Unqueue, Delete, Check] {
+        for context in [Help, Quit, StartBeside, Unqueue, Delete, Check, Samples] {
             for c in ['p', 'x', ' ', '.', ','] {
                 assert_eq!(lookup(context, letter(c)), None, "{c:?} in {context:?}");
             }

@@ -26,6 +26,9 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         Overlay::Help { scroll } => help(*scroll, help_heading(state), theme, area, buffer),
         Overlay::Palette(palette) => self::palette(palette, theme, area, buffer),
         Overlay::Check(check) => screens::check::draw(check, theme, area, buffer),
+        Overlay::Samples { back, scroll } => {
+            screens::samples::draw(state.view(), *back, *scroll, theme, area, buffer);
+        }
         Overlay::Quit => {
             let choices = [
                 ("d", "detach: leave, the run goes on"),

@@ -115,6 +115,8 @@ pub(super) fn do_it(state: &mut State, step: Step, area: &mut Rect) {
                     learning_rate: rate,
                     grad_norm: norm,
                     tokens_per_second: norm,
+                    flops_per_second: None,
+                    mfu: None,
                     skipped: !norm.is_finite(),
                 })
             };

@@ -45,6 +45,8 @@ pub struct Surroundings {
     pub config: Config,
     pub dataset: Dataset,
     pub total_updates: u64,
+    /// Operations a second that the device's products of matrices come to, where that is known.
+    pub matmul_peak: Option<f64>,
     pub events: Events,
     pub requests: Receiver<Incoming>,
     /// Commands that are given at fixed updates, in their order.
@@ -116,8 +118,11 @@ pub(super) struct Engine<'a> {
 }
 
 /// What was trained since the last update event.
+#[derive(Default)]
 struct Since {
     tokens: u64,
+    /// Operations that the model asked for.
+    flops: f64,
     busy: Duration,
 }
 
@@ -153,7 +158,7 @@ pub fn train(
         lr_override: progress.learning_rate,
         waiting: Vec::new(),
         script: around.script.iter().cloned().collect(),
-        since_event: Since { tokens: 0, busy: Duration::ZERO },
+        since_event: Since::default(),
         last_window_event: now,
         last_validation: progress.last_validation,
         val_loss: progress.val_loss,
@@ -286,6 +291,7 @@ impl Engine<'_> {
         self.cursor = window.after;
         self.done.tokens += window.tokens();
         self.since_event.tokens += window.tokens();
+        self.since_event.flops += self.flops(window);
         self.since_event.busy += busy;
         self.done.busy += busy;
         if outcome.empty || outcome.skipped {
@@ -345,8 +351,9 @@ impl Engine<'_> {
     }
 
     fn send_update(&mut self, window: &Batches, outcome: Outcome, lr: f64) {
-        let Since { tokens, busy } =
-            std::mem::replace(&mut self.since_event, Since { tokens: 0, busy: Duration::ZERO });
+        let Since { tokens, flops, busy } = std::mem::take(&mut self.since_event);
+        let flops_per_second = (flops > 0.0).then(|| digits(flops / busy.as_secs_f64()));
+        let peak = self.around.matmul_peak.filter(|peak| *peak > 0.0);
         self.send(Event::Update(Update {
             update: self.done.updates + u64::from(outcome.skipped),
             time: self.time(),
@@ -356,8 +363,16 @@ impl Engine<'_> {
             learning_rate: lr,
             grad_norm: outcome.grad_norm,
             tokens_per_second: tokens as f64 / busy.as_secs_f64(),
+            flops_per_second,
+            mfu: flops_per_second.zip(peak).map(|(flops, peak)| digits(flops / peak)),
             skipped: outcome.skipped,
         }));
+    }
+
+    /// Operations that the model asks for in a window.
+    fn flops(&self, window: &Batches) -> f64 {
+        let lengths = window.micro_batches.iter().flat_map(|batch| batch.lengths.iter().copied());
+        self.training.flops().map_or(0.0, |flops| flops.rows(lengths))
     }
 
     /// The last validation and the last checkpoint, then the answers to whoever stopped the run.
@@ -408,6 +423,7 @@ impl Engine<'_> {
             f1,
             f1_macro,
         }));
+        self.write_text();
     }
 
     /// Copies everything for a checkpoint and has it written beside training. There is none before the first update,
@@ -464,6 +480,11 @@ impl Engine<'_> {
     pub(super) fn send(&self, event: Event) {
         let _ = self.around.events.send(event);
     }
+}
+
+/// Five digits: no clock tells more, and a record of a million updates is read faster.
+fn digits(value: f64) -> f64 {
+    format!("{value:.4e}").parse().unwrap_or(value)
 }
 
 #[cfg(test)]

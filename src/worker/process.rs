@@ -2,6 +2,7 @@
 
 use std::{
     any::Any,
+    collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::{
@@ -27,19 +28,26 @@ use super::{
     trainer::{self, Training},
 };
 use crate::{
-    backend::{allocator, devices, memory},
+    backend::{
+        allocator,
+        devices::{self, TrainDevice},
+        memory,
+    },
     config::{Config, validate},
     data::{Dataset, Prefetch, Windows, total_updates},
     ledger,
-    protocol::{Alert, DataReport, Event, Header, Host, Level, Reason, RunEnded, SCHEMA, summary::Measured},
+    protocol::{
+        Alert, DataReport, Event, Header, Host, Level, MatmulPeak, Reason, RunEnded, SCHEMA,
+        summary::Measured,
+    },
     run::{
-        RunDir, atomic,
+        Home, RunDir, atomic,
         checkpoint::Good,
         death,
         dir::Meta,
         export,
         lock::RunLock,
-        own, preparing,
+        own, peaks, preparing,
         record::Record,
         script, socket,
         summary::{self, Finish},
@@ -102,6 +110,7 @@ pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
         beginning.settle(&run)?;
     }
     let total = header.total_updates;
+    let matmul_peak = header.matmul_peak.as_ref().map(|peak| peak.flops_per_second);
     let log = match beginning.event(&header) {
         Some((record, resumed)) => EventLog::resume(&run, record, resumed, Arc::clone(&stop)),
         None => EventLog::start(&run, &header, Arc::clone(&stop)),
@@ -123,6 +132,7 @@ pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
                 config,
                 dataset,
                 total_updates: total,
+                matmul_peak,
                 events: events.clone(),
                 requests,
                 script,
@@ -198,6 +208,7 @@ fn header(
         |_| (config.train.max_updates.unwrap_or(0), DataReport::default()),
         |prepared| (prepared.total_updates, prepared.dataset.report().clone()),
     );
+    let hardware = telemetry::hardware(gpu);
     Header {
         schema: SCHEMA,
         run: run.id().to_owned(),
@@ -206,16 +217,28 @@ fn header(
         config: config.clone(),
         explicit: beginning.explicit.clone(),
         device: device.as_ref().map_or(config.train.device, |device| device.name).to_string(),
-        threads: device.map_or(0, |device| device.threads),
+        threads: device.as_ref().map_or(0, |device| device.threads),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         git: option_env!("BUILD_GIT_REVISION").map(str::to_owned),
-        hardware: telemetry::hardware(gpu),
         total_updates,
         data,
         ledger: ledger::ledger(config),
         notes: meta.notes.clone(),
         forked_from: meta.forked_from.clone(),
+        matmul_peak: device.as_ref().ok().and_then(|device| matmul_peak(config, device, &hardware)),
+        hardware,
     }
+}
+
+/// What was measured of the run's device, if it was measured on this machine.
+fn matmul_peak(
+    config: &Config,
+    device: &TrainDevice,
+    hardware: &BTreeMap<String, String>,
+) -> Option<MatmulPeak> {
+    let home = Home::from_env().ok()?;
+    let (name, hardware) = (device.name.to_string(), telemetry::of_device(hardware, device.name));
+    peaks::find(&home, &name, &hardware, device.threads, peaks::precision(&config.train))
 }
 
 fn alert(update: u64, started: Instant, level: Level, message: String) -> Event {

@@ -50,6 +50,7 @@ pub(crate) fn header(run: &str) -> Header {
         data: DataReport::default(),
         notes: Vec::new(),
         forked_from: None,
+        matmul_peak: None,
     }
 }
 
@@ -67,6 +68,8 @@ pub(crate) fn events(update: u64) -> Vec<Event> {
         learning_rate: 1e-3,
         grad_norm: loss / 2.0,
         tokens_per_second: 25_000.0,
+        flops_per_second: None,
+        mfu: None,
         skipped: false,
     })];
     if update.is_multiple_of(50) {

@@ -16,6 +16,7 @@ mod lifecycle;
 mod out_of_memory;
 mod queue;
 mod resume;
+mod samples;
 mod sensors;
 mod text_data;
 mod weights;

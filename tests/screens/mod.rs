@@ -9,3 +9,4 @@ mod replay;
 mod signals;
 mod survival;
 mod terminal;
+mod waiting;

@@ -6,3 +6,4 @@ mod classification;
 mod parity;
 mod properties;
 mod resume;
+mod writing;

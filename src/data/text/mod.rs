@@ -77,6 +77,7 @@ pub(super) struct Opened {
     pub(super) train: Tokens,
     pub(super) validation: Tokens,
     pub(super) report: DataReport,
+    pub(super) encoder: Encoder,
 }
 
 /// What is kept of a path whose files have not changed.
@@ -108,9 +109,9 @@ pub(super) fn open(
         wanted.field.as_bytes(),
         settings.as_bytes(),
     ]);
-    if let Some(opened) =
-        store.and_then(|store| kept(store, &text_key, listing.youngest.saturating_add(limits.moment)))
-    {
+    if let Some(opened) = store.and_then(|store| {
+        kept(store, wanted.tokenizer, &text_key, listing.youngest.saturating_add(limits.moment))
+    }) {
         fits(&wanted.tokenizer.name(), opened.train.vocabulary() as usize, wanted.vocab_size)?;
         return Ok(Opened { report: DataReport { source: listing.name(), ..opened.report }, ..opened });
     }
@@ -155,10 +156,11 @@ pub(super) fn open(
     };
     if let Some(store) = store
         && let Some((train, validation)) = store.tokens(&tokens_key)
+        && let Some(encoder) = encoder.clone().or_else(|| known(store, wanted.tokenizer, &tokens_key))
     {
         remember(store);
         fits(&wanted.tokenizer.name(), train.vocabulary() as usize, wanted.vocab_size)?;
-        return Ok(Opened { train, validation, report });
+        return Ok(Opened { train, validation, report, encoder });
     }
     let parts = Split::of(&scan.ends, wanted.fraction);
     let encoder = match (encoder, wanted.tokenizer) {
@@ -172,7 +174,7 @@ pub(super) fn open(
             Ok((train, validation)) => {
                 store.tidy(&tokens_key);
                 remember(store);
-                return Ok(Opened { train, validation, report });
+                return Ok(Opened { train, validation, report, encoder });
             }
             // The store saves time; where there is none, a short text does without.
             Err(DataError::Unwritable { .. }) if scan.text.is_some() => {}
@@ -185,14 +187,27 @@ pub(super) fn open(
     };
     let (train, validation) = split(Corpus { text, ends, ..Corpus::new(String::new()) }, wanted.fraction);
     let (train, validation) = (in_memory(&encoder, train)?, in_memory(&encoder, validation)?);
-    Ok(Opened { train, validation, report })
+    Ok(Opened { train, validation, report, encoder })
 }
 
-/// The tokens of files that have not changed since.
-fn kept(store: &Store, text_key: &str, trusted_after: i64) -> Option<Opened> {
+/// The tokens of files that have not changed since, with what writes them as text.
+fn kept(store: &Store, choice: &Choice, text_key: &str, trusted_after: i64) -> Option<Opened> {
     let kept: Kept = store.get("texts", text_key)?;
     let (train, validation) = store.tokens(&kept.tokens)?;
-    (kept.written > trusted_after).then_some(Opened { train, validation, report: kept.report })
+    let encoder = known(store, choice, &kept.tokens)?;
+    (kept.written > trusted_after).then_some(Opened { train, validation, report: kept.report, encoder })
+}
+
+/// The tokenizer of tokens that are kept, without the text.
+fn known(store: &Store, choice: &Choice, key: &str) -> Option<Encoder> {
+    match choice {
+        Choice::Bytes => Some(Encoder::Bytes),
+        Choice::File(text) => text.load().ok(),
+        Choice::Bpe(_) => {
+            let text = store.get::<String>("vocabularies", key)?;
+            TokenizerText::made(choice.name(), text).load().ok()
+        }
+    }
 }
 
 /// A long text teaches a vocabulary with one piece in so many, spread over all of it.
@@ -213,8 +228,7 @@ fn learnt(
     watch: &mut scan::Watch<'_>,
 ) -> Result<Encoder, DataError> {
     let Choice::Bpe(size) = choice else { return Ok(Encoder::Bytes) };
-    let before = store.and_then(|store| store.get::<String>("vocabularies", key));
-    if let Some(encoder) = before.and_then(|text| TokenizerText::made(choice.name(), text).load().ok()) {
+    if let Some(encoder) = store.and_then(|store| known(store, choice, key)) {
         return Ok(encoder);
     }
     let every = one_in(choice, scan.length());

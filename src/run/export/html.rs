@@ -75,6 +75,10 @@ pub fn render(run: &RunDir, progress: Progress<'_>) -> Result<String, RunError> 
     }
     section(&mut page, "Result", &markdown::result(summary).html());
     section(&mut page, "Curves", &curves);
+    let texts = super::texts::html(standing.record.samples.iter().rev());
+    if !texts.is_empty() {
+        section(&mut page, "Texts", &texts);
+    }
     section(&mut page, "Memory", &markdown::memory(summary).html());
     page += "<p class=\"faint\">A figure with ~ is an estimate; the others are counted or measured by their source.</p>\n";
     section(&mut page, "Configuration", &markdown::configuration(summary).html());

@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 
 use crate::{
     config::Task,
-    protocol::{Alert, CommandRecord, DataReport, Summary},
+    protocol::{Alert, CommandRecord, DataReport, MatmulPeak, Summary},
     run::{
         RunDir, RunError, Standing,
         table::Table,
-        text::{bytes, count, dash, duration, loss, loss_or_dash, number, plain, rate},
+        text::{
+            bytes, count, dash, duration, flops, joules, loss, loss_or_dash, number, percent, plain, rate,
+        },
     },
 };
 
@@ -66,6 +68,9 @@ fn body(summary: &Summary) -> String {
     }
     let _ = write!(page, "\n## Machine\n\n{}", machine(summary).markdown());
     page += &data(summary);
+    if let Some(sample) = &summary.sample {
+        let _ = write!(page, "\n## Text\n\n{}", super::texts::markdown(sample));
+    }
     page += &happened(summary);
     let _ = write!(page, "\nShow this run again: `{}`\n", plain(&summary.show_command));
     if let Some(command) = &summary.resume_command {
@@ -90,8 +95,41 @@ pub fn result(summary: &Summary) -> Table {
     table.row(["updates".to_owned(), count(summary.updates) + &skipped]);
     table.row(["tokens".to_owned(), count(summary.tokens)]);
     table.row(["tokens/s".to_owned(), summary.tokens_per_second.map_or_else(dash, rate)]);
+    if let Some(speed) = summary.flops_per_second {
+        table.row(["model's speed".to_owned(), flops(speed)]);
+    }
+    if let Some(share) = summary.mfu {
+        table.row(["of matmul peak".to_owned(), percent(share)]);
+    }
+    if let Some(energy) = summary.gpu_energy_joules {
+        table.row(["GPU energy".to_owned(), joules(energy)]);
+    }
+    if let Some(each) = summary.gpu_joules_per_token {
+        table.row(["GPU energy a token".to_owned(), format!("{} J", number(each))]);
+    }
     table.row(["wall time".to_owned(), duration(summary.wall_seconds)]);
     table
+}
+
+/// What the device's products come to and how that was measured, or how it can be; also used by `show`.
+pub fn peak(summary: &Summary) -> String {
+    summary.matmul_peak.as_ref().map_or_else(
+        || format!("not measured; `tui-train bench --device {}` does", plain(&summary.device)),
+        measured,
+    )
+}
+
+/// How fast a device multiplies, and how that was measured.
+pub fn measured(peak: &MatmulPeak) -> String {
+    let day = peak.measured.split('T').next().unwrap_or_default();
+    format!(
+        "{} ({} matrices of {} x {}, measured {})",
+        flops(peak.flops_per_second),
+        peak.precision,
+        peak.size,
+        peak.size,
+        plain(day)
+    )
 }
 
 /// Accuracy and F1 of a classification at its last validation, under their names in `summary.json`; nothing of a language
@@ -222,6 +260,9 @@ pub(super) fn machine(summary: &Summary) -> Table {
             (Some(name), Ok(size)) => table.row([name.to_owned(), bytes(size)]),
             _ => table.row([name, value]),
         }
+    }
+    if summary.flops_per_second.is_some() {
+        table.row(["matmul peak".to_owned(), peak(summary)]);
     }
     let git = summary.git.as_ref().map(|git| format!(", revision {git}")).unwrap_or_default();
     table.row(["tui-train".to_owned(), summary.version.clone() + &git]);

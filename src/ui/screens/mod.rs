@@ -10,6 +10,7 @@ pub mod journal;
 pub mod memory;
 pub mod plan;
 pub mod runs;
+pub mod samples;
 pub mod scatter;
 pub mod schedule;
 pub mod setup;

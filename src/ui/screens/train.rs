@@ -13,6 +13,7 @@ use crate::{
         run::{RunView, Status},
         slice::Reading,
     },
+    run::text,
     ui::{
         format,
         theme::{Role, Theme},
@@ -89,6 +90,11 @@ fn figures(state: &State, view: &RunView, theme: &Theme, area: Rect, buffer: &mu
     }
     if let Some(best) = view.best_val {
         figures.push(("best val", format::loss(best), Role::Strong));
+    }
+    if let Some(update) = &view.update {
+        let speed = update.flops_per_second.map(|speed| ("model", text::flops(speed), Role::Strong));
+        let share = update.mfu.map(|share| ("MFU", text::percent(share), Role::Strong));
+        figures.extend(speed.into_iter().chain(share));
     }
     if let Some(f1) = view.validation.as_ref().and_then(|validation| validation.f1_macro) {
         figures.push(("macro F1", format!("{f1:.3}"), Role::Validation));

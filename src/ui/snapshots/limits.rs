@@ -142,3 +142,13 @@ fn how_far_the_data_is_stands_beside_a_run_that_is_starting() {
     state.update(Msg::Events(recorded::demo(3)));
     assert!(!drawn(&state, &Theme::default(), 200, 60).contains("tokenizing"));
 }
+
+#[test]
+fn the_models_speed_stands_where_there_is_room() {
+    let mut state = recorded::watching(Screen::Train, "adamw");
+    if let Some(update) = &mut state.run.update {
+        (update.flops_per_second, update.mfu) = (Some(3.92e9), Some(0.0912));
+    }
+    let wide = drawn(&state, &Theme::default(), 200, 60);
+    assert!(wide.contains("model 3.92 GFLOP/s  MFU 9.12 %"), "{wide}");
+}

@@ -314,6 +314,8 @@ pub(super) fn overlays() -> Vec<Named> {
         error: Some("`fast` is not a learning rate: write for example `:lr 1e-4`".into()),
         ..Palette::default()
     });
+    let mut written = over(Overlay::Samples { back: 1, scroll: 0 });
+    written.run.samples.extend([250, 300, 350].map(recorded::sample));
     vec![
         ("help", over(Overlay::Help { scroll: 0 })),
         ("help_end", over(Overlay::Help { scroll: 1000 })),
@@ -327,5 +329,7 @@ pub(super) fn overlays() -> Vec<Named> {
         ("check_running", over(check(None))),
         ("check", over(check(Some(Ok(Box::new(recorded::check())))))),
         ("check_failed", over(check(Some(Err("texts/a.txt is empty: give a file with text in it".into()))))),
+        ("samples_none", over(Overlay::Samples { back: 0, scroll: 0 })),
+        ("samples", written),
     ]
 }
