@@ -229,7 +229,8 @@ impl Chart {
         let mut signs = Vec::new();
         let mut gaps = Vec::new();
         for line in &self.lines {
-            let (mut before, mut sign_at): (Option<(i64, i64)>, Option<(i64, i64)>) = (None, None);
+            let mut before: Option<(i64, i64)> = None;
+            let mut sign_at: Option<(i64, i64)> = None;
             for point in &line.points {
                 let here = place(point);
                 if point.1.is_nan() && line.stroke == Stroke::Solid && self.gaps.is_some() {
