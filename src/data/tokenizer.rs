@@ -270,6 +270,9 @@ impl TokenizerText {
             path: path.to_owned(),
             problem: problem.split_whitespace().collect::<Vec<_>>().join(" "),
         };
+        // The crate panics where the JSON of a decoder breaks off.
+        serde_json::from_slice::<serde::de::IgnoredAny>(&self.text)
+            .map_err(|error| not_one(error.to_string()))?;
         let mut tokenizer =
             tokenizers::Tokenizer::from_bytes(&self.text).map_err(|error| not_one(error.to_string()))?;
         // Rows are cut and filled here, by train.seq_len and by the longest row of a batch.

@@ -72,7 +72,7 @@ fn cases() -> Vec<Case> {
     act(&mut state, &[Action::ZoomIn, Action::ZoomIn, Action::Left]);
     add("train, cursor in a part", &state, |state, frame| turn(state, frame, [Action::Left, Action::Right]));
     add("train, logarithmic or not", &base, |state, frame| {
-        turn(state, frame, [Action::LogX, Action::LogAxis])
+        turn(state, frame, [Action::LogX, Action::LogAxis]);
     });
     add("train, by another x", &base, |state, _| act(state, &[Action::NextXAxis]));
     state = base.clone();
