@@ -7,7 +7,7 @@ use crate::{
     ui::{
         chart::{Chart, Line as Curve, Mark, Stroke},
         format, legend,
-        screens::{run_list::or_dash, scatter},
+        screens::{curves::corner_first, run_list::or_dash, scatter},
         theme::{Role, Theme},
         widgets::{frame, span, title, write, write_right},
     },
@@ -39,10 +39,8 @@ pub fn curves(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         (false, axis) => format!("by {axis}"),
         (true, axis) => format!("{axis} from fork"),
     };
-    let note = format!(" {smooth}{scale}, {axis} ");
-    let corner =
-        Rect { y: area.bottom().saturating_sub(1), height: 1, width: area.width.saturating_sub(2), ..area };
-    write_right(corner, 0, &Line::from(span(note, Role::Dim, theme)), buffer);
+    let notes = [format!(" {smooth}{scale}, {axis} "), format!(" {scale}, {axis} ")];
+    corner_first(area, &notes, theme, buffer);
     let (mut lines, mut marks) = (Vec::new(), Vec::new());
     for (at, run) in shown.iter().enumerate() {
         let Some(curves) = state.runs.curves.get(&run.id) else { continue };
