@@ -1,6 +1,6 @@
 //! Documents in memory, such as the built-in stories.
 
-use std::{collections::BTreeMap, io};
+use std::io;
 
 use super::{DataError, stories, tokens::SEPARATOR};
 
@@ -13,14 +13,12 @@ pub struct Corpus {
     pub text: Vec<u8>,
     /// Where each document ends, behind its separator.
     pub ends: Vec<usize>,
-    /// Why something was left out, and how many times.
-    pub left_out: BTreeMap<String, u64>,
 }
 
 impl Corpus {
     /// No documents yet.
     pub fn new(source: impl Into<String>) -> Self {
-        Self { source: source.into(), text: Vec::new(), ends: Vec::new(), left_out: BTreeMap::new() }
+        Self { source: source.into(), text: Vec::new(), ends: Vec::new() }
     }
 
     /// The built-in stories: the same text on every machine.

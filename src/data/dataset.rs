@@ -13,7 +13,7 @@ use super::{
     split::split,
     store::{self, Store},
     text::{self, Limits, Opened, Wanted},
-    tokenizer::{Choice, Encoder, TokenizerText},
+    tokenizer::{Choice, Encoder, Ready, TokenizerText},
     tokens::Tokens,
 };
 use crate::{
@@ -131,12 +131,8 @@ impl Dataset {
             },
             Task::Classification => {
                 // Whatever is wrong with a tokenizer is told before a long table is read.
-                let encoder = match &choice {
-                    Choice::Bytes => Some(Encoder::Bytes),
-                    Choice::File(text) => Some(text.load()?),
-                    Choice::Bpe(_) => None,
-                };
-                if let Some(encoder) = &encoder {
+                let ready = choice.ready()?;
+                if let Ready::Now(encoder) = &ready {
                     encoder.fits(Task::Classification, model.vocab_size)?;
                     encoder.marks_rows()?;
                 }
@@ -153,9 +149,9 @@ impl Dataset {
                         });
                     }
                 };
-                let encoder = match (encoder, choice) {
-                    (Some(encoder), _) => encoder,
-                    (None, choice) => rows::learnt(&choice, &examples, fraction)?,
+                let encoder = match ready {
+                    Ready::Now(encoder) => encoder,
+                    Ready::Learn(size) => rows::learnt(size, &examples, fraction)?,
                 };
                 Self::rows(&examples, model.num_labels, &encoder, fraction, config.train.seq_len)
             }
@@ -182,21 +178,19 @@ impl Dataset {
             source: corpus.source.clone(),
             documents: corpus.documents() as u64,
             bytes: corpus.bytes(),
-            left_out: corpus.left_out.clone(),
             ..DataReport::default()
         };
-        let (train, validation) = split(corpus, validation_fraction);
-        let encoder = match choice {
-            Choice::Bytes => Encoder::Bytes,
-            Choice::File(text) => text.load()?,
-            Choice::Bpe(size) => {
-                let text = bpe::learn(*size, Task::LanguageModel, |pupil| {
+        let (train, validation) = split(corpus.text, &corpus.ends, validation_fraction);
+        let encoder = match choice.ready()? {
+            Ready::Now(encoder) => encoder,
+            Ready::Learn(size) => {
+                let text = bpe::learn(size, Task::LanguageModel, |pupil| {
                     encode::each_document(&train, &mut |text| {
                         pupil.read(text);
                         Ok(())
                     })
                 })?;
-                TokenizerText::made(choice.name(), text).load()?
+                TokenizerText::learnt(size, text).load()?
             }
         };
         encoder.fits(Task::LanguageModel, vocab_size)?;

@@ -1,6 +1,8 @@
 //! Tokenizer files of other libraries, told by their names and their first bytes.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
+
+use serde::de::IgnoredAny;
 
 const TRANSFORMERS: &str = "convert it with Hugging Face's transformers, `AutoTokenizer.from_pretrained(FOLDER).save_pretrained(NEW)`, and give the tokenizer.json in NEW";
 
@@ -29,7 +31,8 @@ pub(super) fn library(path: &Path, text: &[u8]) -> Option<(&'static str, &'stati
     if first != Some(b'{') {
         return None;
     }
-    let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(text).ok()?;
+    // A vocabulary of a hundred thousand words lies below one key: only the keys are kept.
+    let object: BTreeMap<String, IgnoredAny> = serde_json::from_slice(text).ok()?;
     if object.contains_key("model") && !object.contains_key("model_type") {
         return None;
     }
@@ -42,7 +45,7 @@ pub(super) fn library(path: &Path, text: &[u8]) -> Option<(&'static str, &'stati
     if object.contains_key("model_type") || object.contains_key("architectures") {
         return Some(("the configuration of a model (config.json)", "give the tokenizer.json beside it"));
     }
-    let ids = !object.is_empty() && object.values().all(serde_json::Value::is_u64);
+    let ids = serde_json::from_slice::<BTreeMap<String, u64>>(text).is_ok_and(|ids| !ids.is_empty());
     ids.then_some(("the vocabulary of a tokenizer (vocab.json) without its merges", TRANSFORMERS))
 }
 

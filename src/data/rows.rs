@@ -7,7 +7,7 @@ use super::{
     error::RowFault,
     labelled::{Classes, Examples},
     random,
-    tokenizer::{Choice, EncodedRow, Encoder, TokenizerText},
+    tokenizer::{EncodedRow, Encoder, TokenizerText},
 };
 use crate::config::Task;
 
@@ -110,10 +110,9 @@ impl Parts {
 ///
 /// # Errors
 /// Nothing can be learnt from them.
-pub(super) fn learnt(choice: &Choice, examples: &Examples, fraction: f64) -> Result<Encoder, DataError> {
-    let Choice::Bpe(size) = choice else { return Ok(Encoder::Bytes) };
+pub(super) fn learnt(size: usize, examples: &Examples, fraction: f64) -> Result<Encoder, DataError> {
     let held_out = held_out(examples.rows.len(), fraction);
-    let text = bpe::learn(*size, Task::Classification, |pupil| {
+    let text = bpe::learn(size, Task::Classification, |pupil| {
         for (row, _) in examples.rows.iter().zip(&held_out).filter(|(_, held_out)| !**held_out) {
             for sentence in [Some(&row.first), row.second.as_ref()].into_iter().flatten() {
                 pupil.read(Some(sentence));
@@ -122,7 +121,7 @@ pub(super) fn learnt(choice: &Choice, examples: &Examples, fraction: f64) -> Res
         }
         Ok(())
     })?;
-    TokenizerText::made(choice.name(), text).load()
+    TokenizerText::learnt(size, text).load()
 }
 
 /// Which rows are held out: the fraction of them that comes first in the order of a hash of their number. With a

@@ -1,6 +1,6 @@
 //! Which documents of a text are held out.
 
-use super::{Corpus, random};
+use super::random;
 
 /// From this many documents on, whole documents are held out; with fewer, the end of the text is.
 const SPLIT_BY_DOCUMENT: usize = 20;
@@ -30,12 +30,11 @@ impl Split {
     }
 }
 
-/// The text to train on and the text held out, which share no byte.
-pub(super) fn split(corpus: Corpus, fraction: f64) -> (Vec<u8>, Vec<u8>) {
-    let mut text = corpus.text;
-    let held_out = match Split::of(&corpus.ends, fraction) {
+/// The text to train on and the text held out, which share no byte; documents end there, behind their separators.
+pub(super) fn split(mut text: Vec<u8>, ends: &[usize], fraction: f64) -> (Vec<u8>, Vec<u8>) {
+    let held_out = match Split::of(ends, fraction) {
         Split::None => Vec::new(),
-        Split::Documents(chosen) => take_documents(&mut text, &corpus.ends, &chosen),
+        Split::Documents(chosen) => take_documents(&mut text, ends, &chosen),
         Split::Tail(mut cut) => {
             // Never inside a character.
             while cut > 0 && text.get(cut).is_some_and(|byte| byte & 0xC0 == 0x80) {
@@ -89,11 +88,12 @@ fn take_documents(text: &mut Vec<u8>, ends: &[usize], chosen: &[bool]) -> Vec<u8
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Corpus;
 
-    fn corpus(documents: &[String]) -> Corpus {
+    fn parts(documents: &[String], fraction: f64) -> (Vec<u8>, Vec<u8>) {
         let mut corpus = Corpus::new("test");
         documents.iter().for_each(|document| corpus.push(document.as_bytes()));
-        corpus
+        split(corpus.text, &corpus.ends, fraction)
     }
 
     fn numbered(count: usize) -> Vec<String> {
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn many_documents_are_split_whole_and_disjoint() {
         let all = numbered(200);
-        let (train, validation) = split(corpus(&all), 0.1);
+        let (train, validation) = parts(&all, 0.1);
         let (train, validation) = (documents(train), documents(validation));
         assert!(validation.iter().all(|document| !train.contains(document)));
         assert_eq!(train.len() + validation.len(), 200);
@@ -124,21 +124,21 @@ mod tests {
     fn a_document_larger_than_the_fraction_stays_in_training() {
         let mut all = numbered(20);
         all[3] = "y".repeat(100_000);
-        let (train, validation) = split(corpus(&all), 0.05);
+        let (train, validation) = parts(&all, 0.05);
         assert!(documents(train).contains(&all[3]));
         assert!(!documents(validation).is_empty());
     }
 
     #[test]
     fn one_document_is_held_out_even_when_the_fraction_is_tiny() {
-        let (_, validation) = split(corpus(&numbered(20)), 1e-6);
+        let (_, validation) = parts(&numbered(20), 1e-6);
         assert_eq!(documents(validation).len(), 1);
     }
 
     #[test]
     fn few_documents_hold_out_the_end_between_characters() {
         let text = "é".repeat(50);
-        let (train, validation) = split(corpus(std::slice::from_ref(&text)), 0.1);
+        let (train, validation) = parts(std::slice::from_ref(&text), 0.1);
         assert_eq!(train.len() % 2, 0);
         assert_eq!(train.len() + validation.len(), 101);
         assert!((10..=12).contains(&validation.len()));

@@ -56,6 +56,14 @@ pub(super) enum Choice {
     Bpe(usize),
 }
 
+/// What can be had of a choice before there is a text.
+#[derive(Debug)]
+pub(super) enum Ready {
+    Now(Encoder),
+    /// To be learnt from the text, with so many tokens at most.
+    Learn(usize),
+}
+
 impl Choice {
     /// Reads what is named.
     ///
@@ -69,21 +77,24 @@ impl Choice {
         }
     }
 
+    /// Loads what does not depend on a text.
+    ///
+    /// # Errors
+    /// The file is no `tokenizer.json`.
+    pub(super) fn ready(&self) -> Result<Ready, DataError> {
+        match self {
+            Self::Bytes => Ok(Ready::Now(Encoder::Bytes)),
+            Self::File(text) => text.load().map(Ready::Now),
+            Self::Bpe(size) => Ok(Ready::Learn(*size)),
+        }
+    }
+
     /// What is called by that name makes the same ids of a text.
     pub(super) fn identity(&self) -> String {
         match self {
             Self::Bytes => "bytes".to_owned(),
             Self::File(text) => format!("file {}", text.digest()),
             Self::Bpe(size) => format!("bpe {size}"),
-        }
-    }
-
-    /// As it was written, for messages.
-    pub(super) fn name(&self) -> String {
-        match self {
-            Self::Bytes => "bytes".to_owned(),
-            Self::File(text) => text.path.clone(),
-            Self::Bpe(size) => format!("bpe:{size}"),
         }
     }
 }
@@ -114,7 +125,10 @@ impl Encoder {
             (Self::Bytes, Task::Classification) => ("bytes", SEP as usize + 1),
             (Self::File(file), _) => (&*file.path, file.vocabulary),
         };
-        fits(tokenizer, needed, vocab_size)
+        if needed <= vocab_size {
+            return Ok(());
+        }
+        Err(DataError::Vocabulary { tokenizer: tokenizer.to_owned(), needed, vocab_size })
     }
 
     /// Ids are below this.
@@ -250,9 +264,9 @@ impl TokenizerText {
         }
     }
 
-    /// The text of one that was made here; `path` names it in messages.
-    pub(super) fn made(path: String, text: String) -> Self {
-        Self { path, text: text.into_bytes() }
+    /// The text of one that was learnt with at most so many tokens, called in messages as it was asked for.
+    pub(super) fn learnt(size: usize, text: String) -> Self {
+        Self { path: format!("bpe:{size}"), text: text.into_bytes() }
     }
 
     /// SHA-256 of the text, in hexadecimal digits.
@@ -285,17 +299,6 @@ impl TokenizerText {
         let end = ENDS.iter().find_map(|token| tokenizer.token_to_id(token));
         Ok(Encoder::File(Arc::new(FileEncoder { path: path.to_owned(), tokenizer, vocabulary, end })))
     }
-}
-
-/// Checks that the model has a row for every id.
-///
-/// # Errors
-/// `model.vocab_size` is too small.
-pub(super) fn fits(tokenizer: &str, needed: usize, vocab_size: usize) -> Result<(), DataError> {
-    if needed <= vocab_size {
-        return Ok(());
-    }
-    Err(DataError::Vocabulary { tokenizer: tokenizer.to_owned(), needed, vocab_size })
 }
 
 /// Bytes as hexadecimal digits.

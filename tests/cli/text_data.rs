@@ -193,6 +193,8 @@ fn files_that_are_damaged_are_named() {
     refused("t.txt.gz", "plain text", &[], &["t.txt.gz is damaged, or no gzip"]);
     refused("t.parquet", "PAR1", &[], &["t.parquet is a Parquet file", ".jsonl"]);
     let bert = "model.preset=distilbert-nano";
+    let parquet = ["t.parquet is a Parquet file", ".jsonl"];
+    refused("t.parquet", b"PAR1\x15\x00\x15\xfe", &[bert], &parquet);
     refused("t.csv.gz", &gzip(b"text,label\na,1\nb,0\nc,1\n")[..30], &[bert], &["t.csv.gz ends early"]);
 }
 

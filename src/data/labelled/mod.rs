@@ -81,9 +81,13 @@ impl Examples {
             return Err(DataError::TableFolder { path: name });
         }
         let (packing, layout) = kind::of(path);
-        if !kind_of_file.is_file() || layout == Layout::Text {
-            return Err(DataError::NotATable { path: name });
-        }
+        let delimiter = match layout {
+            _ if !kind_of_file.is_file() => return Err(DataError::NotATable { path: name }),
+            Layout::Delimited(delimiter) => Some(delimiter),
+            Layout::Lines => None,
+            Layout::Parquet => return Err(DataError::Parquet { path: name }),
+            Layout::Text => return Err(DataError::NotATable { path: name }),
+        };
         let mut text = String::new();
         let mut chunks = Chunks::open(path, packing, Meter::default())?;
         while let Some(piece) = chunks.next()? {
@@ -94,11 +98,9 @@ impl Examples {
         }
         // Some programs put a mark before the text that says that it is UTF-8.
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        let rows = match layout {
-            Layout::Delimited(delimiter) => delimited::rows(&name, text, delimiter, columns)?,
-            Layout::Lines => lines::rows(&name, text, columns)?,
-            Layout::Parquet => return Err(DataError::Parquet { path: name }),
-            Layout::Text => return Err(DataError::NotATable { path: name }),
+        let rows = match delimiter {
+            Some(delimiter) => delimited::rows(&name, text, delimiter, columns)?,
+            None => lines::rows(&name, text, columns)?,
         };
         if rows.len() < 2 {
             return Err(DataError::TooFewRows { path: name, rows: rows.len() });

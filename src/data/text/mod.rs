@@ -25,11 +25,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{
-    Corpus, DataError, Stage, bpe,
+    DataError, Stage, bpe,
     encode::{Out, Stream, in_memory, unwritable},
     split::{Split, split},
     store::Store,
-    tokenizer::{Choice, Encoder, TokenizerText, fits, hex},
+    tokenizer::{Choice, Encoder, Ready, TokenizerText, hex},
     tokens::Tokens,
 };
 use crate::{config::Task, protocol::DataReport};
@@ -85,8 +85,6 @@ pub(super) struct Opened {
 struct Kept {
     /// Key of the tokens.
     tokens: String,
-    /// Seconds since 1970.
-    written: i64,
     report: DataReport,
 }
 
@@ -109,19 +107,13 @@ pub(super) fn open(
         wanted.field.as_bytes(),
         settings.as_bytes(),
     ]);
-    if let Some(opened) = store.and_then(|store| {
-        kept(store, wanted.tokenizer, &text_key, listing.youngest.saturating_add(limits.moment))
-    }) {
-        fits(&wanted.tokenizer.name(), opened.train.vocabulary() as usize, wanted.vocab_size)?;
+    if let Some(opened) = store.and_then(|store| kept(store, wanted.tokenizer, &text_key)) {
+        opened.encoder.fits(Task::LanguageModel, wanted.vocab_size)?;
         return Ok(Opened { report: DataReport { source: listing.name(), ..opened.report }, ..opened });
     }
     // Whatever is wrong with a tokenizer is told before a long text is read.
-    let encoder = match wanted.tokenizer {
-        Choice::Bytes => Some(Encoder::Bytes),
-        Choice::File(text) => Some(text.load()?),
-        Choice::Bpe(_) => None,
-    };
-    if let Some(encoder) = &encoder {
+    let ready = wanted.tokenizer.ready()?;
+    if let Ready::Now(encoder) = &ready {
         encoder.fits(Task::LanguageModel, wanted.vocab_size)?;
     }
     let trusted_after = listing.youngest.saturating_add(limits.moment);
@@ -145,27 +137,26 @@ pub(super) fn open(
     let takes_time = !matches!(wanted.tokenizer, Choice::Bytes) && scan.length() >= limits.kept_from;
     let store = store.filter(|_| takes_time || scan.text.is_none());
     let remember = |store: &Store| {
-        let written = jiff::Timestamp::now().as_second();
-        if written > trusted_after {
-            store.keep(
-                "texts",
-                &text_key,
-                &Kept { tokens: tokens_key.clone(), written, report: report.clone() },
-            );
+        // Younger files may change again under the same times.
+        if jiff::Timestamp::now().as_second() > trusted_after {
+            store.keep("texts", &text_key, &Kept { tokens: tokens_key.clone(), report: report.clone() });
         }
     };
     if let Some(store) = store
         && let Some((train, validation)) = store.tokens(&tokens_key)
-        && let Some(encoder) = encoder.clone().or_else(|| known(store, wanted.tokenizer, &tokens_key))
+        && let Some(encoder) = known(store, &ready, &tokens_key)
     {
         remember(store);
-        fits(&wanted.tokenizer.name(), train.vocabulary() as usize, wanted.vocab_size)?;
+        encoder.fits(Task::LanguageModel, wanted.vocab_size)?;
         return Ok(Opened { train, validation, report, encoder });
     }
     let parts = Split::of(&scan.ends, wanted.fraction);
-    let encoder = match (encoder, wanted.tokenizer) {
-        (Some(encoder), _) => encoder,
-        (None, choice) => learnt(choice, &scan, &parts, store, &tokens_key, watch)?,
+    let encoder = match ready {
+        Ready::Now(encoder) => encoder,
+        Ready::Learn(size) => {
+            let learnt = || learnt(size, every, &scan, &parts, store, &tokens_key, watch);
+            store.and_then(|store| known(store, &ready, &tokens_key)).map_or_else(learnt, Ok)?
+        }
     };
     encoder.fits(Task::LanguageModel, wanted.vocab_size)?;
     encoder.ends_documents(report.documents)?;
@@ -185,28 +176,24 @@ pub(super) fn open(
     let Some(text) = text else {
         return Err(DataError::NoStore { path: report.source });
     };
-    let (train, validation) = split(Corpus { text, ends, ..Corpus::new(String::new()) }, wanted.fraction);
+    let (train, validation) = split(text, &ends, wanted.fraction);
     let (train, validation) = (in_memory(&encoder, train)?, in_memory(&encoder, validation)?);
     Ok(Opened { train, validation, report, encoder })
 }
 
 /// The tokens of files that have not changed since, with what writes them as text.
-fn kept(store: &Store, choice: &Choice, text_key: &str, trusted_after: i64) -> Option<Opened> {
+fn kept(store: &Store, choice: &Choice, text_key: &str) -> Option<Opened> {
     let kept: Kept = store.get("texts", text_key)?;
     let (train, validation) = store.tokens(&kept.tokens)?;
-    let encoder = known(store, choice, &kept.tokens)?;
-    (kept.written > trusted_after).then_some(Opened { train, validation, report: kept.report, encoder })
+    let encoder = known(store, &choice.ready().ok()?, &kept.tokens)?;
+    Some(Opened { train, validation, report: kept.report, encoder })
 }
 
 /// The tokenizer of tokens that are kept, without the text.
-fn known(store: &Store, choice: &Choice, key: &str) -> Option<Encoder> {
-    match choice {
-        Choice::Bytes => Some(Encoder::Bytes),
-        Choice::File(text) => text.load().ok(),
-        Choice::Bpe(_) => {
-            let text = store.get::<String>("vocabularies", key)?;
-            TokenizerText::made(choice.name(), text).load().ok()
-        }
+fn known(store: &Store, ready: &Ready, key: &str) -> Option<Encoder> {
+    match ready {
+        Ready::Now(encoder) => Some(encoder.clone()),
+        Ready::Learn(size) => TokenizerText::learnt(*size, store.get("vocabularies", key)?).load().ok(),
     }
 }
 
@@ -218,21 +205,17 @@ fn one_in(choice: &Choice, length: usize) -> usize {
     }
 }
 
-/// The tokenizer that is learnt from what is trained on, or was before.
+/// The tokenizer that is learnt from every so manyth piece of what is trained on.
 fn learnt(
-    choice: &Choice,
+    size: usize,
+    every: usize,
     scan: &Scan,
     parts: &Split,
     store: Option<&Store>,
     key: &str,
     watch: &mut scan::Watch<'_>,
 ) -> Result<Encoder, DataError> {
-    let Choice::Bpe(size) = choice else { return Ok(Encoder::Bytes) };
-    if let Some(encoder) = store.and_then(|store| known(store, choice, key)) {
-        return Ok(encoder);
-    }
-    let every = one_in(choice, scan.length());
-    let text = bpe::learn(*size, Task::LanguageModel, |pupil| {
+    let text = bpe::learn(size, Task::LanguageModel, |pupil| {
         let mut number = 0;
         scan.again(parts, Stage::Learning, watch, &mut |side, text| {
             number += usize::from(text.is_some());
@@ -245,7 +228,7 @@ fn learnt(
     if let Some(store) = store {
         store.keep("vocabularies", key, &text);
     }
-    TokenizerText::made(choice.name(), text).load()
+    TokenizerText::learnt(size, text).load()
 }
 
 /// Writes the tokens to the store and opens them there.
