@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
@@ -143,8 +144,7 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
         held.end_of_update(update > WARM_UP);
         if update > WARM_UP {
             tokens += window.tokens();
-            let lengths = window.micro_batches.iter().flat_map(|batch| batch.lengths.iter().copied());
-            operations += flops.map_or(0.0, |flops| flops.rows(lengths));
+            operations += flops.map_or(0.0, |flops| flops.rows(window.lengths()));
         }
         drop(window);
         held.state = allocator::live_bytes().saturating_sub(settled);
@@ -245,11 +245,10 @@ fn as_text(report: &Value) -> String {
     let bytes =
         |pointer: &str| report.pointer(pointer).and_then(Value::as_u64).map_or("n/a".into(), text::bytes);
     let word = |pointer: &str| report.pointer(pointer).and_then(Value::as_str).unwrap_or("-").to_owned();
-    let peak = report["matmul_peak"].as_object().and_then(|_| {
-        let peak: MatmulPeak = serde_json::from_value(report["matmul_peak"].clone()).ok()?;
+    let peak = MatmulPeak::deserialize(&report["matmul_peak"]).ok().map(|peak| {
         let share = text::percent(number("/mfu"));
         let speed = text::flops(number("/flops_per_second"));
-        Some(format!("model's speed  {speed}, {share} of the matmul peak: {}\n", markdown::measured(&peak)))
+        format!("model's speed  {speed}, {share} of the matmul peak: {}\n", markdown::measured(&peak))
     });
     format!(
         "{} with {} on {}, {} threads, {} updates of {} tokens\n\n\

@@ -63,6 +63,11 @@ impl Window {
         self.micro_batches.iter().try_for_each(|batch| batch.check(vocabulary))
     }
 
+    /// Real input tokens of each row.
+    pub fn lengths(&self) -> impl Iterator<Item = usize> + '_ {
+        self.micro_batches.iter().flat_map(|batch| batch.lengths.iter().copied())
+    }
+
     /// Real input tokens, over all micro-batches.
     pub fn tokens(&self) -> u64 {
         self.micro_batches.iter().map(Batch::tokens).sum()

@@ -27,9 +27,8 @@ pub struct MatmulPeak {
 }
 
 impl MatmulPeak {
-    /// Whether the two are of one device in one precision.
-    pub fn is_of(&self, other: &Self) -> bool {
+    /// What it is the peak of: device, hardware, threads, precision.
+    pub fn key(&self) -> (&str, &str, usize, &str) {
         (&self.device, &self.hardware, self.threads, &self.precision)
-            == (&other.device, &other.hardware, other.threads, &other.precision)
     }
 }

@@ -388,18 +388,6 @@ mod tests {
         assert_eq!(verdict.loss_source, "validation loss at update 20");
     }
 
-    fn command(name: &str, update: u64) -> Event {
-        Event::Command(CommandRecord {
-            id: 1,
-            name: name.into(),
-            outcome: "applied".into(),
-            update,
-            time: 1.0,
-            value: Some(1e-4).filter(|_| name == "learning_rate"),
-            why: None,
-        })
-    }
-
     #[test]
     fn only_a_rate_by_hand_is_an_intervention() {
         let base = made("base", &[], 20, 3.0, None);
@@ -407,11 +395,12 @@ mod tests {
         let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
         writer.append(&sample::update(1, 3.0)).unwrap();
         for name in ["pause", "step", "resume", "checkpoint", "stop"] {
-            writer.append(&command(name, 1)).unwrap();
+            let value = Some(1e-4).filter(|_| name == "learning_rate");
+            writer.append(&sample::command(name, 1, value)).unwrap();
         }
         let told = |run: &RunDir| compare(&[base.1.clone(), run.clone()]).unwrap().verdict.caveats.join("; ");
         assert!(!told(&run).contains("by hand"), "{}", told(&run));
-        writer.append(&command("learning_rate", 1)).unwrap();
+        writer.append(&sample::command("learning_rate", 1, Some(1e-4))).unwrap();
         assert!(told(&run).contains("driven got a learning rate by hand at update 1"), "{}", told(&run));
     }
 

@@ -232,7 +232,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        protocol::{CommandRecord, Host},
+        protocol::Host,
         run::{
             EventWriter, Home, Record, RunLock, list,
             list::Lister,
@@ -243,18 +243,6 @@ mod tests {
 
     fn home(run: &RunDir) -> Home {
         Home::at(run.path().parent().unwrap().parent().unwrap())
-    }
-
-    fn command(name: &str, update: u64) -> Event {
-        Event::Command(CommandRecord {
-            id: 1,
-            name: name.into(),
-            outcome: "applied".into(),
-            update,
-            time: 1.0,
-            value: None,
-            why: None,
-        })
     }
 
     fn end(run: &RunDir, reason: Reason) -> Event {
@@ -351,16 +339,16 @@ mod tests {
         for update in 1..=5 {
             writer.append(&sample::update(update, 3.0)).unwrap();
         }
-        writer.append(&command("pause", 5)).unwrap();
+        writer.append(&sample::command("pause", 5, None)).unwrap();
         for time in 0..5000 {
             let host = Host { update: 5, time: f64::from(time), ..Host::default() };
             writer.append(&Event::Host(host)).unwrap();
         }
         assert_eq!(state(), State::Paused);
         writer.append(&sample::update(6, 3.0)).unwrap();
-        writer.append(&command("step", 6)).unwrap();
+        writer.append(&sample::command("step", 6, None)).unwrap();
         assert_eq!(state(), State::Paused, "a step does not end the pause");
-        writer.append(&command("resume", 6)).unwrap();
+        writer.append(&sample::command("resume", 6, None)).unwrap();
         assert_eq!(state(), State::Live);
     }
 
@@ -379,7 +367,7 @@ mod tests {
         let (_folder, run) = sample::run("copied");
         let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
         writer.append(&sample::update(5, 2.0)).unwrap();
-        writer.append(&command("pause", 5)).unwrap();
+        writer.append(&sample::command("pause", 5, None)).unwrap();
         // Its worker was alive over there when it was copied.
         std::fs::write(run.lock(), "1\n").unwrap();
         std::fs::write(run.control_sock(), "/run/user/1/tui-train-1-0/s\n").unwrap();

@@ -79,10 +79,15 @@ pub(super) fn queue_in(
 ) -> anyhow::Result<RunDir> {
     let (resolved, _) = settle(resolved, libtorch::choose)?;
     let run = create(&resolved)?;
-    let queue = Queue::of(home);
-    queue.add(std::slice::from_ref(&run))?;
-    queue.wake()?;
+    line_up(home, std::slice::from_ref(&run))?;
     Ok(run)
+}
+
+/// At the end of the line, and something there that starts them.
+fn line_up(home: &Home, runs: &[RunDir]) -> anyhow::Result<()> {
+    let queue = Queue::of(home);
+    queue.add(runs)?;
+    queue.wake()
 }
 
 /// Puts runs at the end of the line, in this order, and sees to it that something starts them. Their folders exist when
@@ -107,9 +112,7 @@ pub fn queue(home: &Home, drafts: &[(Resolved, String)]) -> anyhow::Result<Vec<R
     for ((resolved, _), (_, name)) in prepared.iter().zip(drafts) {
         runs.push(RunDir::create(home, name, resolved)?);
     }
-    let queue = Queue::of(home);
-    queue.add(&runs)?;
-    queue.wake()?;
+    line_up(home, &runs)?;
     Ok(runs)
 }
 

@@ -37,8 +37,7 @@ pub fn find(
     precision: &str,
 ) -> Option<MatmulPeak> {
     all(home).into_iter().find(|peak| {
-        (&*peak.device, &*peak.hardware, peak.threads, &*peak.precision)
-            == (device, hardware, threads, precision)
+        peak.key() == (device, hardware, threads, precision)
             && peak.flops_per_second.is_finite()
             && peak.flops_per_second > 0.0
     })
@@ -50,7 +49,7 @@ pub fn find(
 /// The file cannot be written.
 pub fn keep(home: &Home, peak: MatmulPeak) -> io::Result<MatmulPeak> {
     let mut peaks = all(home);
-    match peaks.iter_mut().find(|kept| kept.is_of(&peak)) {
+    match peaks.iter_mut().find(|kept| kept.key() == peak.key()) {
         Some(kept) if kept.flops_per_second >= peak.flops_per_second => return Ok(kept.clone()),
         Some(kept) => kept.clone_from(&peak),
         None => peaks.push(peak.clone()),

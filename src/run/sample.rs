@@ -13,7 +13,8 @@ use crate::{
     config::Layers,
     ledger::{self, Element},
     protocol::{
-        Continuation, DataReport, Event, Header, Reason, RunEnded, SCHEMA, TextSample, Update, Validation,
+        CommandRecord, Continuation, DataReport, Event, Header, Reason, RunEnded, SCHEMA, TextSample, Update,
+        Validation,
     },
 };
 
@@ -53,6 +54,19 @@ pub(crate) fn header(run: &RunDir) -> Header {
         matmul_peak: None,
         config,
     }
+}
+
+/// A command that was applied after so many updates.
+pub(crate) fn command(name: &str, update: u64, value: Option<f64>) -> Event {
+    Event::Command(CommandRecord {
+        id: 1,
+        name: name.into(),
+        outcome: "applied".into(),
+        update,
+        time: 1.0,
+        value,
+        why: None,
+    })
 }
 
 /// An update of 512 tokens that took half a second.

@@ -5,17 +5,19 @@ pub fn bytes(bytes: u64) -> String {
     if bytes < 1024 {
         return format!("{bytes} B");
     }
-    let mut value = bytes as f64;
-    let mut unit = "B";
-    for next in ["KiB", "MiB", "GiB", "TiB", "PiB"] {
-        // Three digits are written: what would round to 1000 or more is a bigger unit's.
-        if value < 999.5 {
-            break;
-        }
-        value /= 1024.0;
-        unit = next;
-    }
+    let (value, unit) = scaled(bytes as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB"]);
     format!("{} {unit}", three_digits(value))
+}
+
+/// The value in the unit that it takes three digits in, each unit `base` of the one before.
+fn scaled(mut value: f64, base: f64, units: &[&'static str]) -> (f64, &'static str) {
+    let mut at = 0;
+    // What would round to 1000 or more is a bigger unit's.
+    while at + 1 < units.len() && value >= 999.5 {
+        value /= base;
+        at += 1;
+    }
+    (value, units.get(at).copied().unwrap_or_default())
 }
 
 /// Size that may be unknown.
@@ -106,14 +108,7 @@ pub fn flops(value: f64) -> String {
     if let Some(word) = crate::protocol::number::word(value) {
         return word.to_owned();
     }
-    let (mut value, mut unit) = (value, "");
-    for next in ["k", "M", "G", "T", "P", "E"] {
-        if value < 999.5 {
-            break;
-        }
-        value /= 1000.0;
-        unit = next;
-    }
+    let (value, unit) = scaled(value, 1000.0, &["", "k", "M", "G", "T", "P", "E"]);
     format!("{} {unit}FLOP/s", three_digits(value))
 }
 
@@ -127,14 +122,7 @@ pub fn percent(share: f64) -> String {
 
 /// Energy: `950 J`, `12.3 kJ`. Units are 1000-based.
 pub fn joules(value: f64) -> String {
-    let (mut value, mut unit) = (value, "");
-    for next in ["k", "M", "G"] {
-        if value < 999.5 {
-            break;
-        }
-        value /= 1000.0;
-        unit = next;
-    }
+    let (value, unit) = scaled(value, 1000.0, &["", "k", "M", "G"]);
     format!("{} {unit}J", three_digits(value))
 }
 

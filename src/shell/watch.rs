@@ -105,7 +105,8 @@ impl Follower {
         let mut waits = Waits::default();
         let mut preparing = None;
         loop {
-            // Looked at first: when the worker is gone, its last line is there to be read.
+            let begun = standing::has_begun(&self.run);
+            // Looked at before the record: when the worker is gone, its last line is there to be read.
             let live = lock::is_live(&self.run);
             if !broken && self.read(&mut tail, &mut ended, &mut broken).is_err() {
                 return;
@@ -119,11 +120,7 @@ impl Follower {
                 }
             }
             // A folder that vanishes takes its files with it: what was live is gone all the same.
-            let known = live
-                || alive.is_some()
-                || lock::was_started(&self.run)
-                || self.run.events().exists()
-                || standing::was_abandoned(&self.run);
+            let known = live || alive.is_some() || begun || standing::was_abandoned(&self.run);
             if !known && self.wait(&mut waits).is_err() {
                 return;
             }

@@ -353,7 +353,7 @@ impl Engine<'_> {
     fn send_update(&mut self, window: &Batches, outcome: Outcome, lr: f64) {
         let Since { tokens, flops, busy } = std::mem::take(&mut self.since_event);
         let flops_per_second = (flops > 0.0).then(|| digits(flops / busy.as_secs_f64()));
-        let peak = self.around.matmul_peak.filter(|peak| *peak > 0.0);
+        let peak = self.around.matmul_peak;
         self.send(Event::Update(Update {
             update: self.done.updates + u64::from(outcome.skipped),
             time: self.time(),
@@ -371,8 +371,7 @@ impl Engine<'_> {
 
     /// Operations that the model asks for in a window.
     fn flops(&self, window: &Batches) -> f64 {
-        let lengths = window.micro_batches.iter().flat_map(|batch| batch.lengths.iter().copied());
-        self.training.flops().map_or(0.0, |flops| flops.rows(lengths))
+        self.training.flops().map_or(0.0, |flops| flops.rows(window.lengths()))
     }
 
     /// The last validation and the last checkpoint, then the answers to whoever stopped the run.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::run::{
-    Record, RunDir, RunError, script,
+    RunDir, RunError, script,
     text::{count, plain},
 };
 
@@ -14,9 +14,10 @@ use crate::run::{
 /// The run or its record cannot be read.
 pub(super) fn render(run: &RunDir) -> Result<Vec<u8>, RunError> {
     let explicit = run.explicit()?;
+    let (record, given) = script::recorded(run)?;
     let mut text = String::new();
     // A file has one value of a setting: that an earlier part of the run had another one is at least said.
-    for change in Record::read(run)?.changed {
+    for change in record.changed {
         let (update, key, before) = (count(change.from_update), plain(&change.key), plain(&change.before));
         let _ = writeln!(
             text,
@@ -28,7 +29,7 @@ pub(super) fn render(run: &RunDir) -> Result<Vec<u8>, RunError> {
     } else {
         explicit.iter().for_each(|(key, value)| _ = writeln!(text, "{key} = {value}"));
     }
-    let commands = script::toml(&script::recorded(run)?)
+    let commands = script::toml(&given)
         .map_err(|error| RunError::Damaged { path: run.events(), problem: error.to_string() })?;
     Ok(format!("{text}\n{commands}").into_bytes())
 }

@@ -10,7 +10,7 @@ use std::{
 use super::{Entry, Queue, try_lock, was_removed};
 use crate::{
     config::DeviceName,
-    run::{RunDir, RunError, lock},
+    run::{RunDir, RunError, RunLock, lock, own},
 };
 
 /// Time between two looks at the runs that are waited for.
@@ -170,9 +170,8 @@ pub(super) fn shares(one: DeviceName, other: DeviceName) -> bool {
 
 /// A run that cannot be started ends like one whose worker died at once: with the reason in its log.
 fn refused(run: &RunDir, why: &str) {
-    let log = File::options().create(true).append(true).open(run.worker_log());
+    let log = own::open(&run.worker_log(), File::options().create(true).append(true));
     // A folder that cannot be written has nobody to tell; the runner's own log has the reason, too.
     let _ = log.and_then(|mut log| writeln!(log, "{why}"));
-    let lock = File::options().create(true).append(true).open(run.lock());
-    let _ = lock.and_then(|mut lock| writeln!(lock, "no worker could be started"));
+    drop(RunLock::acquire(run));
 }
