@@ -174,6 +174,11 @@ impl Form {
         self.resolved.config.optimizer.name
     }
 
+    /// Its memory.
+    pub fn ledger(&self) -> Option<&Ledger> {
+        self.ledgers.iter().find(|(name, _)| *name == self.optimizer()).map(|(_, ledger)| ledger)
+    }
+
     /// The values a field steps through, if it does.
     fn choices(field: &Field) -> Option<Vec<&'static str>> {
         match field.kind {

@@ -26,11 +26,6 @@ impl State {
         watched.into_iter().chain(&self.others.runs).map(|run| &*run.name).collect()
     }
 
-    /// Whether the run on the screen is one of those.
-    pub fn drives_watched(&self) -> bool {
-        self.watching.is_some() && self.may_drive()
-    }
-
     /// Asks what becomes of live runs; leaves when there are none.
     pub(super) fn quit(&mut self) -> Vec<Effect> {
         if self.live_here().is_empty() && !self.starting {
@@ -95,7 +90,7 @@ impl State {
         let lingers =
             matches!(self.status(), Some(Status::Ended(_))) && !self.link.gone && self.replay.is_none();
         let others = self.others.stopping && !self.others.runs.is_empty();
-        if self.starting || self.drives_watched() || lingers || others {
+        if self.starting || self.may_drive() || lingers || others {
             return Vec::new();
         }
         vec![Effect::Quit { code }]

@@ -524,7 +524,9 @@ impl State {
             Msg::Connected(control) => self.connected(control),
             Msg::Answer { id, answer } => self.answered(id, answer),
             Msg::Runs(rows) => {
-                self.runs.load(rows);
+                if !silent {
+                    self.runs.load(rows);
+                }
                 self.renamed();
                 if self.form.last.is_none() {
                     self.form.last = self.runs.newest_config();

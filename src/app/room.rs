@@ -66,6 +66,12 @@ impl State {
         (asked == wanted).then_some(()).and(room).map(|room| (is, room))
     }
 
+    /// Whether the draft has room on its device, as far as that is known.
+    pub fn fit(&self) -> Option<Fit> {
+        let (_, room) = self.room()?;
+        Some(room.fit(self.form.ledger()?.total_bytes_estimated))
+    }
+
     /// Asks for the memory of the draft's device while the draft is shown: at once when it is another device, else now and
     /// then.
     pub(super) fn ask_room(&mut self) -> Option<Effect> {

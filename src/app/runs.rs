@@ -207,8 +207,9 @@ impl Runs {
     /// Takes a new list; selection and marks stay with their runs.
     pub fn load(&mut self, rows: Vec<RunRow>) {
         // What was read of a run that waited or was live is not all that there is once it has moved on.
-        let state =
-            |rows: &[RunRow], id: &str| rows.iter().find(|row| row.id == id).map(|row| row.state.clone());
+        fn state<'a>(rows: &'a [RunRow], id: &str) -> Option<&'a str> {
+            rows.iter().find(|row| row.id == id).map(|row| &*row.state)
+        }
         self.curves.retain(|id, _| state(&self.all, id) == state(&rows, id));
         self.all = rows;
         self.loaded = true;

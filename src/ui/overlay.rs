@@ -74,7 +74,7 @@ fn still_training(state: &State) -> String {
             let name = state.watching.as_ref().map_or("the run", |run| &run.name);
             format!("{name} is still training.")
         }
-        [only] if state.drives_watched() => format!("{only} is still training."),
+        [only] if state.may_drive() => format!("{only} is still training."),
         [only] => format!("{only}, which is not on the screen, is still training."),
         [first @ .., last] => format!("{} and {last} are still training.", first.join(", ")),
     }

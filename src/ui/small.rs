@@ -5,7 +5,9 @@ use super::{
     layout::{MIN_HEIGHT, MIN_WIDTH},
     theme::Role,
 };
-use crate::app::{State, action::Screen, check::Check, focus::Overlay, form::Row, palette::Palette};
+use crate::app::{
+    State, action::Screen, check::Check, focus::Overlay, form::Row, palette::Palette, room::Fit,
+};
 
 /// Lines and what they are.
 type Lines = Vec<(String, Role)>;
@@ -111,10 +113,7 @@ fn setup(state: &State, width: usize) -> Lines {
     let form = &state.form;
     let train = &form.resolved.config.train;
     let batch = format!("{} x {} = {}", train.micro_batch, train.accumulate, train.effective_batch());
-    let fit = state
-        .room()
-        .zip(form.ledgers.iter().find(|(name, _)| *name == form.optimizer()))
-        .map_or("", |((_, room), (_, ledger))| room.fit(ledger.total_bytes_estimated).as_str());
+    let fit = state.fit().map_or("", Fit::as_str);
     let mut lines = Vec::new();
     if let Ok((_, name)) = form.start() {
         lines.push((format::elide(&name, width), Role::Title));

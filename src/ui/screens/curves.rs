@@ -252,9 +252,7 @@ pub fn corner(area: Rect, note: &str, theme: &Theme, buffer: &mut Buffer) {
 /// The first of these notes that has room in the lower right corner; the last one cut when none has.
 pub fn corner_first(area: Rect, notes: &[String], theme: &Theme, buffer: &mut Buffer) {
     let room = usize::from(area.width.saturating_sub(3));
-    if let Some(note) = notes.iter().find(|note| note.width() <= room).or(notes.last()) {
-        corner(area, note, theme, buffer);
-    }
+    corner(area, format::first_fitting(notes, room), theme, buffer);
 }
 
 /// The title of one of the three small charts; where only one has room it names the others.

@@ -162,9 +162,7 @@ fn legend(theme: &Theme, area: Rect, row: u16, buffer: &mut Buffer) -> u16 {
 fn facts(state: &State, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Buffer) -> u16 {
     let form = &state.form;
     let train = &form.resolved.config.train;
-    let Some((_, ledger)) = form.ledgers.iter().find(|(name, _)| *name == form.optimizer()) else {
-        return row;
-    };
+    let Some(ledger) = form.ledger() else { return row };
     let effective = train.effective_batch();
     let tokens = (effective * train.seq_len) as u64;
     let total = ledger.total_bytes_estimated;
@@ -195,8 +193,8 @@ fn facts(state: &State, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Bu
             format!("~{total}/{free}"),
         ];
         let width = usize::from(area.width).saturating_sub(FACT);
-        let text = texts.iter().find(|text| text.chars().count() <= width).unwrap_or(&texts[2]);
-        facts.push((fit.as_str(), text.clone(), sign_of(fit).1));
+        let text = format::first_fitting(&texts, width).to_owned();
+        facts.push((fit.as_str(), text, sign_of(fit).1));
     }
     for (name, value, role) in facts {
         let spans = vec![span(format!("{name:<FACT$}"), Role::Dim, theme), span(value, role, theme)];

@@ -11,7 +11,7 @@ use crate::{
     },
     ui::{
         format,
-        screens::runs::letter,
+        legend::letter,
         theme::{Role, Theme},
         widgets::{frame, span, title, write},
     },
@@ -178,7 +178,7 @@ pub fn list(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let first = first_visible(runs.selected, runs.rows.len(), height);
     for (line, (at, run)) in runs.rows.iter().enumerate().skip(first).take(height).enumerate() {
         let mark = runs.marked.iter().position(|id| *id == run.id);
-        let (sign, role) = mark.map_or((" ".to_owned(), Role::Dim), |at| (letter(at), Role::Run(at)));
+        let (sign, role) = mark.map_or((' ', Role::Dim), |at| (letter(at), Role::Run(at)));
         let mut spans = vec![
             span(format!("{sign} "), role, theme),
             span(format!("{:<name_width$} ", format::elide(&run.name, name_width)), Role::Strong, theme),

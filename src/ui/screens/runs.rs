@@ -6,19 +6,20 @@ use crate::{
     app::{SMOOTHING, State, focus::Panel, series::XAxis},
     ui::{
         chart::{Chart, Line as Curve, Mark, Stroke},
-        format, legend,
-        screens::{curves::corner_first, run_list::or_dash, scatter},
+        format,
+        legend::{self, letter},
+        screens::{
+            curves::{corner, corner_first},
+            run_list::or_dash,
+            scatter,
+        },
         theme::{Role, Theme},
-        widgets::{frame, span, title, write, write_right},
+        widgets::{frame, span, title, write},
     },
 };
 
-/// Characters of the runs' lines in ASCII, and the letters that name them.
+/// Characters of the runs' lines in ASCII.
 const PLAIN: [char; 6] = ['*', '+', 'o', 'x', '#', '%'];
-
-pub(super) fn letter(at: usize) -> String {
-    char::from_u32('A' as u32 + at as u32).unwrap_or('?').to_string()
-}
 
 /// The curves of the marked runs.
 pub fn curves(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
@@ -61,7 +62,7 @@ pub fn curves(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         let plain = PLAIN[at % PLAIN.len()];
         // The letter at the end of each line tells them apart without colours.
         let end = points.iter().rev().find(|point| point.1.is_finite()).copied();
-        let sign = letter(at).chars().next().unwrap_or('?');
+        let sign = letter(at);
         lines.push(Curve { points, style, stroke: Stroke::Solid, plain });
         lines.push(Curve {
             points: aligned(curves.val.points(state.x_axis)),
@@ -164,13 +165,7 @@ pub fn compare(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         write(inside, row as u16, line, buffer);
     }
     if lines.len() > height + first {
-        let corner = Rect {
-            y: area.bottom().saturating_sub(1),
-            height: 1,
-            width: area.width.saturating_sub(2),
-            ..area
-        };
-        write_right(corner, 0, &Line::from(span(" Tab, ↓ for more ", Role::Dim, theme)), buffer);
+        corner(area, " Tab, ↓ for more ", theme, buffer);
     }
 }
 

@@ -12,7 +12,9 @@ use crate::{
     },
     ui::{
         chart::{Chart, Line as Curve, Stroke},
-        screens::{curves::corner, runs::letter},
+        format,
+        legend::letter,
+        screens::curves::corner,
         theme::{Role, Theme},
         widgets::{frame, span, title},
     },
@@ -37,7 +39,7 @@ pub fn draw(state: &State, focused: bool, theme: &Theme, area: Rect, buffer: &mu
     // The shorter words where the longer have no room: what measured the memory is always told.
     let room = usize::from(area.width).saturating_sub(source.width() + 5);
     let all = ["validation loss by peak memory, MiB", "loss by peak memory, MiB", "loss by MiB"];
-    let words = all.iter().find(|words| words.width() <= room).unwrap_or(&all[2]);
+    let words = format::first_fitting(&all, room);
     let mut heading = title(words, focused, theme);
     heading.push_span(span(format!("{source} "), Role::Dim, theme));
     let inside = frame(heading, focused, area, buffer, theme);
@@ -54,7 +56,7 @@ pub fn draw(state: &State, focused: bool, theme: &Theme, area: Rect, buffer: &mu
         vec![Curve { points: front, style: theme.style(Role::Border), stroke: Stroke::Solid, plain: '.' }];
     lines.extend(points.iter().map(|(row, place)| {
         let mark = runs.marked.iter().position(|id| *id == row.id);
-        let sign = mark.and_then(|at| letter(at).chars().next()).unwrap_or('●');
+        let sign = mark.map_or('●', letter);
         let style = theme.style(mark.map_or(Role::Text, Role::Run));
         Curve {
             points: vec![*place],

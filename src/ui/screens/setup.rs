@@ -77,10 +77,8 @@ pub fn form(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let train = &form.resolved.config.train;
     let mut note =
         format!(" batch {} x {} = {} ", train.micro_batch, train.accumulate, train.effective_batch());
-    if let (Some((_, room)), Some((_, ledger))) =
-        (state.room(), form.ledgers.iter().find(|(name, _)| *name == form.optimizer()))
-    {
-        note.push_str(&format!("{} ", room.fit(ledger.total_bytes_estimated).as_str()));
+    if let Some(fit) = state.fit() {
+        note.push_str(&format!("{} ", fit.as_str()));
     }
     let place = if rows.len() > height { format!(" {}/{} ", cursor + 1, rows.len()) } else { String::new() };
     corner_first(area, &[format!("{note}{place}"), note], theme, buffer);

@@ -142,8 +142,8 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         format!("{elements} state elements, {bytes} bytes"),
         format!("{bytes} bytes, {parameters} parameters"),
     ];
-    let text = texts.iter().find(|text| text.width() + more.width() <= room).unwrap_or(&texts[3]);
-    write(inside, bottom, &Line::from(span(text.as_str(), Role::Dim, theme)), buffer);
+    let text = format::first_fitting(&texts, room.saturating_sub(more.width()));
+    write(inside, bottom, &Line::from(span(text, Role::Dim, theme)), buffer);
 }
 
 fn nothing(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
