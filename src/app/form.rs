@@ -6,7 +6,9 @@ use crate::{
     config::{
         Config, ConfigError, Layers, OptimizerName, Resolved,
         fields::{self, FIELDS, Field, Kind},
-        grid, presets,
+        grid,
+        layers::Key,
+        presets,
     },
     ledger,
     protocol::Ledger,
@@ -16,7 +18,7 @@ use super::input::TextLine;
 
 /// The sections in the order of the form: what one changes most comes first.
 const SECTIONS: &[&str] =
-    &["preset", "optimizer", "train", "schedule", "clip", "data", "model", "checkpoint", "log"];
+    &["preset", "task", "optimizer", "train", "schedule", "clip", "data", "model", "checkpoint", "log"];
 
 /// The key at the top of the form.
 const PRESET: &str = "model.preset";
@@ -87,13 +89,16 @@ impl Form {
                 rows.extend(fields::find(PRESET).map(Row::Field));
                 continue;
             }
-            rows.push(Row::Section(section));
-            let fields = FIELDS.iter().filter(|field| {
+            let fields = fields::all().filter(|field| {
                 field.key != PRESET
                     && field.key.split('.').next() == Some(section)
                     && fields::applies(field.key, self.resolved.config.model.arch)
                     && (field.key.matches('.').count() == 1 || field.key.starts_with(&chosen))
             });
+            let mut fields = fields.peekable();
+            if fields.peek().is_some() {
+                rows.push(Row::Section(section));
+            }
             rows.extend(fields.map(Row::Field));
         }
         rows
@@ -142,7 +147,7 @@ impl Form {
             return text.clone();
         }
         let entries = self.resolved.config.entries();
-        entries.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value).unwrap_or_default()
+        entries.into_iter().find(|(name, _)| name == key).map(|(_, value)| value).unwrap_or_default()
     }
 
     /// Whether a field was set by hand, here or before.
@@ -158,7 +163,7 @@ impl Form {
     /// The values a field steps through, if it does.
     fn choices(field: &Field) -> Option<Vec<&'static str>> {
         match field.kind {
-            _ if field.key == PRESET => Some(presets::PRESETS.iter().map(|preset| preset.name).collect()),
+            _ if field.key == PRESET => Some(presets::all().map(|preset| preset.name).collect()),
             Kind::Choice(names) => Some(names.to_vec()),
             Kind::Bool => Some(vec!["false", "true"]),
             _ => None,
@@ -303,7 +308,7 @@ impl Form {
     }
 
     /// Key, value in the draft and value in the last run of everything that differs.
-    pub fn differences(&self) -> Vec<(&'static str, String, String)> {
+    pub fn differences(&self) -> Vec<(Key, String, String)> {
         let chosen = format!("optimizer.{}.", self.optimizer());
         self.last.as_ref().map_or_else(Vec::new, |(_, last)| {
             let all = self.resolved.config.differences(last);
@@ -442,7 +447,7 @@ mod tests {
         form.last = Some(("before".into(), form.resolved.config.clone()));
         assert!(form.differences().is_empty());
         form.accumulate(true);
-        assert_eq!(form.differences(), vec![("train.accumulate", "2".into(), "1".into())]);
+        assert_eq!(form.differences(), vec![("train.accumulate".into(), "2".into(), "1".into())]);
     }
 
     #[test]

@@ -11,9 +11,10 @@ use super::{
 };
 use crate::{
     app::action::Screen,
-    config::Layers,
+    config::{Layers, own, presets},
     run::{Home, RunDir, is_live},
     shell::{self, Launch, Start, picture},
+    worker::recorder::Recorder,
 };
 
 /// Which run, and how to look at it.
@@ -129,6 +130,33 @@ pub fn open(run: RunDir) -> anyhow::Result<i32> {
     shell::run(launch)
 }
 
+/// The screens on a run that this very process trains.
+#[derive(Debug)]
+pub struct Screens(std::thread::JoinHandle<anyhow::Result<i32>>);
+
+impl Screens {
+    /// Opens them on a thread of their own. Nothing else may print from now on; leaving the screens does not end the loop.
+    ///
+    /// # Errors
+    /// There is no terminal to draw on.
+    pub fn open(of: &Recorder) -> anyhow::Result<Self> {
+        terminal()?;
+        let mut launch = Launch::new(Home::from_env()?, Start::Watch(of.run().clone()), layers()?);
+        Look::default().apply(&mut launch)?;
+        Ok(Self(std::thread::Builder::new().name("screens".into()).spawn(move || shell::run(launch))?))
+    }
+
+    /// Waits until they are left.
+    ///
+    /// # Errors
+    /// They could not be drawn.
+    pub fn wait(self) -> anyhow::Result<()> {
+        let left =
+            self.0.join().map_err(|_| anyhow::anyhow!("the thread that draws the screens panicked"))?;
+        left.map(|_| ())
+    }
+}
+
 /// Opens the Setup screen with the demo chosen.
 ///
 /// # Errors
@@ -156,7 +184,15 @@ fn layers() -> anyhow::Result<Layers> {
 
 /// The draft after a run starts from what was set by hand for that run, so that one change is one difference.
 fn layers_of(run: &RunDir) -> anyhow::Result<Layers> {
-    let explicit = run.explicit()?;
+    let config = run.config()?;
+    if own::present(&config).is_err() {
+        // Its settings start no draft of this program's.
+        return layers();
+    }
+    let mut explicit = run.explicit()?;
+    if config.model.name() != presets::first() {
+        explicit.entry("model.preset".to_owned()).or_insert_with(|| format!("{:?}", config.model.name()));
+    }
     let text: String = explicit.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
     Ok(Layers::new().with_toml(&text, run.id())?)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Arch, Config, ConfigError, NamePattern, OptimizerName, ScheduleName, Source, Task, Tokenizer, fields,
+    Arch, Config, ConfigError, NamePattern, OptimizerName, ScheduleName, Source, Task, Tokenizer, fields, own,
 };
 
 /// Checks combinations of keys and returns what is worth saying about them.
@@ -27,7 +27,12 @@ pub fn check(config: &Config, explicit: &BTreeMap<String, String>) -> Result<Vec
 /// # Errors
 /// The architecture is for planning alone.
 pub fn trainable(config: &Config) -> Result<(), ConfigError> {
-    if config.model.arch == Arch::Gpt2 { Err(only_planned(config)) } else { Ok(()) }
+    own::present(config)?;
+    if matches!(config.model.arch, Arch::Gpt2 | Arch::Loop) || config.optimizer.name == OptimizerName::Own {
+        Err(only_planned(config))
+    } else {
+        Ok(())
+    }
 }
 
 /// Says so.
@@ -75,6 +80,18 @@ fn keys_of_another_arch(config: &Config, explicit: &BTreeMap<String, String>) ->
     let asks = |key: &str, value: &str| fields::find(key).is_none_or(|field| !field.is_default(value));
     let another = explicit.iter().find(|(key, value)| !fields::applies(key, arch) && asks(key, value));
     let Some((key, _)) = another else { return Ok(()) };
+    if arch == Arch::Own {
+        return Err(ConfigError::Conflict(format!(
+            "{key} has no effect on the task `{}`, which brings its model and its data along: remove it",
+            config.model.name()
+        )));
+    }
+    if key.starts_with("task.") {
+        return Err(ConfigError::Conflict(format!(
+            "{key} has no effect on a built-in model: remove it, or choose model.preset = \"{}\"",
+            own::registered().map_or("", |task| task.preset.name)
+        )));
+    }
     let others: Vec<_> = fields::arches(key).unwrap_or_default().iter().map(|arch| arch.as_str()).collect();
     Err(ConfigError::Conflict(format!(
         "{key} has no effect on a {} model, only on {}: remove it, or choose another model.preset or model.arch",
@@ -123,11 +140,14 @@ fn data(config: &Config) -> Result<(), ConfigError> {
     let (data, model) = (&config.data, &config.model);
     let task = model.arch.task();
     let conflict = |text: String| Err(ConfigError::Conflict(text));
+    if task == Task::Own {
+        return Ok(());
+    }
     match (data.source, task) {
         (Source::Path, _) if data.path.is_none() => {
             let kind = match task {
                 Task::LanguageModel => "a UTF-8 text file or a folder of them",
-                Task::Classification => "a .csv, .tsv or .jsonl file",
+                Task::Classification | Task::Own => "a .csv, .tsv or .jsonl file",
             };
             return conflict(format!("data.source = \"path\" needs data.path: {kind}"));
         }
@@ -171,7 +191,7 @@ fn data(config: &Config) -> Result<(), ConfigError> {
     let needed = match task {
         Task::LanguageModel => 256,
         // Bytes, and the marks before and after a sentence.
-        Task::Classification => 258,
+        Task::Classification | Task::Own => 258,
     };
     if data.tokenizer == Tokenizer::Bytes && model.vocab_size < needed {
         return conflict(format!(
@@ -217,7 +237,7 @@ fn optimizer(config: &Config, explicit: &BTreeMap<String, String>) -> Result<Vec
         OptimizerName::AdamW8bit => config.optimizer.adamw8bit.eps,
         OptimizerName::Adafactor => config.optimizer.adafactor.eps[0],
         OptimizerName::Muon => config.optimizer.muon.eps.min(config.optimizer.muon.adamw_eps),
-        OptimizerName::Sgd | OptimizerName::Lion => f64::MAX,
+        OptimizerName::Sgd | OptimizerName::Lion | OptimizerName::Own => f64::MAX,
     };
     if eps < f64::from(f32::MIN_POSITIVE) {
         return Err(ConfigError::Conflict(format!(

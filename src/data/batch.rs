@@ -2,6 +2,7 @@
 
 use super::{
     DataError,
+    own::Payload,
     tokens::{SEPARATOR, Tokens},
 };
 
@@ -23,6 +24,8 @@ pub struct Batch {
     pub lengths: Vec<usize>,
     /// Targets that count: tokens, or rows of a classification.
     pub target_count: u64,
+    /// The examples of a task of its own, which are all there is to its batches.
+    pub own: Option<Payload>,
 }
 
 impl Batch {
@@ -36,6 +39,7 @@ impl Batch {
             targets: Vec::with_capacity(rows * seq_len),
             lengths: Vec::with_capacity(rows),
             target_count: 0,
+            own: None,
         };
         for sequence in sequences {
             let start = sequence as usize * seq_len;

@@ -5,6 +5,7 @@ use std::{path::Path, sync::Arc};
 use super::{
     Batch, Corpus, DataError, corpus,
     labelled::{Classes, Examples},
+    own,
     rows::{Parts, Rows},
     split::split,
     tokenizer::Encoder,
@@ -33,6 +34,19 @@ struct Inner {
 enum Part {
     Stream(Tokens),
     Rows(Rows),
+    Own(OwnPart),
+}
+
+/// The examples of a task that are trained on, or those that are held out.
+struct OwnPart {
+    examples: Arc<dyn own::Examples>,
+    held_out: bool,
+}
+
+impl std::fmt::Debug for OwnPart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OwnPart").field("held_out", &self.held_out).finish_non_exhaustive()
+    }
 }
 
 impl Part {
@@ -40,6 +54,7 @@ impl Part {
         match self {
             Self::Stream(tokens) => Batch::cut(tokens, seq_len, sequences),
             Self::Rows(rows) => rows.batch(sequences),
+            Self::Own(part) => own::batch(&*part.examples, part.held_out, sequences),
         }
     }
 }
@@ -69,6 +84,7 @@ impl Dataset {
                 };
                 Self::streams(corpus, &encoder, data.validation_fraction, config.train.seq_len)
             }
+            Task::Own => Ok(Self::examples(config.model.name(), &own::open(config)?)),
             Task::Classification => {
                 let examples = match (data.source, path()) {
                     (Source::Path, Some(path)) => Examples::read(path, &data.columns)?,
@@ -163,6 +179,21 @@ impl Dataset {
         Ok(Self(Arc::new(Inner { train, validation, seq_len, report })))
     }
 
+    fn examples(source: &str, examples: &Arc<dyn own::Examples>) -> Self {
+        let part = |held_out| Part::Own(OwnPart { examples: Arc::clone(examples), held_out });
+        let (train, validation) = (examples.count(false), examples.count(true));
+        let report = DataReport {
+            source: source.to_owned(),
+            documents: train + validation,
+            train_tokens: train,
+            train_sequences: train,
+            validation_tokens: validation,
+            validation_sequences: validation,
+            ..DataReport::default()
+        };
+        Self(Arc::new(Inner { train: part(false), validation: part(true), seq_len: 1, report }))
+    }
+
     /// What was read, how it was split, and what was left out.
     pub fn report(&self) -> &DataReport {
         &self.0.report
@@ -200,7 +231,7 @@ impl Dataset {
         let all = inner.report.validation_sequences;
         let wanted = match &inner.validation {
             Part::Stream(_) => all.min(limit_sequences as u64),
-            Part::Rows(_) => all,
+            Part::Rows(_) | Part::Own(_) => all,
         };
         (0..wanted.div_ceil(rows)).map(move |batch| {
             let places = batch * rows..((batch + 1) * rows).min(wanted);

@@ -6,6 +6,7 @@
 //! tokenizer   text becomes ids: its bytes, or a Hugging Face tokenizer.json
 //! dataset     documents -> training and validation streams -> sequences of `seq_len` targets;
 //!             labelled sentences -> training and validation rows: a sequence is a row
+//! own         examples of a task that the program was given, by number
 //! cursor      the next sequence to be drawn, and the order of the sequences of an epoch
 //! windows     all micro-batches of one update
 //! prefetch    the same windows, made by a thread that runs ahead
@@ -22,6 +23,7 @@ pub mod cursor;
 pub mod dataset;
 pub mod error;
 mod labelled;
+pub mod own;
 pub mod pairs;
 pub mod prefetch;
 pub mod random;

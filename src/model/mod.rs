@@ -15,6 +15,7 @@ pub mod loss;
 pub mod mask;
 pub mod noise;
 pub mod rotary;
+pub mod task;
 pub mod working_copy;
 
 use burn::{

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{RunDir, RunError, record::ValidationPoint, seeds, summary::Standing, text, verdict};
 use crate::{
-    config::fields::FIELDS,
+    config::layers,
     protocol::{SCHEMA, number},
 };
 
@@ -123,13 +123,13 @@ fn differences(all: &[Standing]) -> Vec<Difference> {
         entries
             .iter()
             .map(|entries| {
-                entries.iter().find(|(name, _)| *name == key).map_or_else(text::dash, |(_, v)| v.clone())
+                entries.iter().find(|(name, _)| name == key).map_or_else(text::dash, |(_, v)| v.clone())
             })
             .collect()
     };
-    FIELDS
-        .iter()
-        .map(|field| Difference { key: field.key.to_owned(), values: values(field.key) })
+    layers::keys_of(entries.iter().map(Vec::as_slice))
+        .into_iter()
+        .map(|key| Difference { values: values(&key), key: key.into_owned() })
         .filter(|difference| difference.values.windows(2).any(|pair| pair[0] != pair[1]))
         .collect()
 }

@@ -17,7 +17,7 @@ use std::{
 };
 
 use super::{Home, RunDir, RunError, lock};
-use crate::config::DeviceName;
+use crate::config::{DeviceName, own};
 
 /// Time between two looks at the runs that are waited for.
 const POLL: Duration = Duration::from_millis(100);
@@ -201,7 +201,7 @@ impl Queue {
             .append(true)
             .open(&path)
             .map_err(RunError::io("cannot write", &path))?;
-        let mut child = Command::new(std::env::current_exe()?)
+        let mut child = Command::new(own::worker_program())
             .arg("queue")
             .env("TUI_TRAIN_HOME", self.home.path())
             .current_dir(self.home.path())

@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     app::{Effect, Msg, State, action::Action, run::Status},
+    config::own,
     run::{Home, Queue, RunDir, RunError, launch, text::plain_lines},
     ui::{self, Hit, keymap, theme::Theme},
 };
@@ -361,9 +362,10 @@ impl Session {
     /// Says on the normal screen where the run is and how to see it again.
     fn farewell(&self) {
         let (Some(run), Some(status)) = (&self.watched, self.state.status()) else { return };
+        let program = own::program();
         let mut text = if status.is_live() && crate::run::is_live(run) {
             format!(
-                "run {} goes on without the screens\n  look again:  tui-train attach {}\n  stop it:     tui-train stop {}\n",
+                "run {} goes on without the screens\n  look again:  {program} attach {}\n  stop it:     {program} stop {}\n",
                 run.id(),
                 run.id(),
                 run.id()
@@ -372,11 +374,11 @@ impl Session {
             let go_on = match status {
                 Status::Ended(reason) if reason.is_complete() => String::new(),
                 _ if self.state.replay.is_some() => String::new(),
-                _ => format!("  go on:       tui-train resume {}\n", run.id()),
+                _ => format!("  go on:       {program} resume {}\n", run.id()),
             };
             let status = if self.state.replay.is_some() { "replayed" } else { status.as_str() };
             format!(
-                "run {}: {}\n{go_on}  look again:  tui-train attach {}\n  the figures: tui-train show {}\n",
+                "run {}: {}\n{go_on}  look again:  {program} attach {}\n  the figures: {program} show {}\n",
                 run.id(),
                 status.replace('_', " "),
                 run.id(),

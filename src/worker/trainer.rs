@@ -5,14 +5,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use burn::tensor::{DType, Device, Tensor};
+use burn::{
+    module::Module,
+    tensor::{DType, Device, Tensor},
+};
 
-use super::{check::Accumulated, metrics::Confusion, weights};
+use super::{check::Accumulated, metrics::Confusion, own, weights};
 use crate::{
     backend::devices,
     config::{Arch, Config, OptimizerName, Precision, Task, validate},
     data::{Batch, Pass},
-    model::{Noise, TrainModel, distilbert::DistilBertForSequenceClassification, llama::Llama, working_copy},
+    model::{
+        Noise, SummedLoss, TrainModel, distilbert::DistilBertForSequenceClassification, llama::Llama,
+        working_copy,
+    },
     optim::{self, Gradients, ParameterUpdates, clip, driver, look, stats},
     protocol::{StateDetail, StateTensor, TensorState, UpdateLook},
     run::weights::{WeightsError, plan},
@@ -107,17 +113,68 @@ pub fn build(config: &Config, device: &Device) -> anyhow::Result<Box<dyn Trainin
     match config.model.arch {
         Arch::Llama => Trainer::<Llama>::build(config, device),
         Arch::DistilBert => Trainer::<DistilBertForSequenceClassification>::build(config, device),
-        Arch::Gpt2 => Err(validate::only_planned(config).into()),
+        Arch::Own => own::build(config, device),
+        Arch::Gpt2 | Arch::Loop => Err(validate::only_planned(config).into()),
     }
 }
 
-/// One architecture under training.
+/// A model as the trainer needs it: those of this program, and that of a task of its own.
+pub trait Learner: 'static {
+    type Model: Module + 'static;
+
+    /// Fresh weights for this configuration.
+    ///
+    /// # Errors
+    /// The settings do not make a model.
+    fn init(config: &Config, device: &Device) -> anyhow::Result<Self::Model>;
+
+    /// See [`TrainModel::loss`].
+    fn loss(model: &Self::Model, batch: &Batch, noise: &Noise) -> SummedLoss;
+
+    /// See [`TrainModel::evaluate`].
+    fn evaluate(model: &Self::Model, batch: &Batch) -> Evaluated;
+
+    /// Classes of a classification.
+    fn classes(config: &Config) -> Option<usize>;
+}
+
+/// What a model makes of one held-out batch.
+#[derive(Debug)]
+pub struct Evaluated {
+    pub loss: SummedLoss,
+    /// Of a classification: the class of each row, and the one that was found.
+    pub labels: Vec<i32>,
+    pub found: Vec<u32>,
+}
+
+impl<M: TrainModel> Learner for M {
+    type Model = M;
+
+    fn init(config: &Config, device: &Device) -> anyhow::Result<M> {
+        Ok(M::init(config, device))
+    }
+
+    fn loss(model: &M, batch: &Batch, noise: &Noise) -> SummedLoss {
+        model.loss(batch, noise)
+    }
+
+    fn evaluate(model: &M, batch: &Batch) -> Evaluated {
+        let (loss, found) = model.evaluate(batch);
+        Evaluated { loss, labels: if found.is_empty() { Vec::new() } else { batch.targets.clone() }, found }
+    }
+
+    fn classes(config: &Config) -> Option<usize> {
+        (config.model.arch.task() == Task::Classification).then_some(config.model.num_labels)
+    }
+}
+
+/// One model under training.
 #[allow(missing_debug_implementations)]
-pub struct Trainer<M: TrainModel> {
+pub struct Trainer<L: Learner> {
     /// The parameters, f32. Taken out only while the optimizer walks it.
-    model: Option<M>,
+    model: Option<L::Model>,
     /// What the passes see instead, where they compute in bf16.
-    working_copy: Option<M>,
+    working_copy: Option<L::Model>,
     precision: Precision,
     optimizer: Box<dyn ParameterUpdates>,
     gradients: Gradients,
@@ -135,9 +192,9 @@ pub struct Trainer<M: TrainModel> {
     look: Option<(String, Box<UpdateLook>)>,
 }
 
-impl<M: TrainModel> Trainer<M> {
-    fn build(config: &Config, device: &Device) -> anyhow::Result<Box<dyn Training>> {
-        let mut trainer = Self::new(config, device).with_weights(config)?;
+impl<L: Learner> Trainer<L> {
+    pub(super) fn build(config: &Config, device: &Device) -> anyhow::Result<Box<dyn Training>> {
+        let mut trainer = Self::new(config, device)?.with_weights(config)?;
         trainer.copy();
         if config.optimizer.name == OptimizerName::Muon {
             optim::muon::check(&trainer.parameters())?;
@@ -146,9 +203,12 @@ impl<M: TrainModel> Trainer<M> {
     }
 
     /// Fresh weights on the device, no optimizer state.
-    pub fn new(config: &Config, device: &Device) -> Self {
-        Self {
-            model: Some(M::init(config, &device.clone().autodiff())),
+    ///
+    /// # Errors
+    /// The settings do not make a model.
+    pub fn new(config: &Config, device: &Device) -> anyhow::Result<Self> {
+        Ok(Self {
+            model: Some(L::init(config, &device.clone().autodiff())?),
             working_copy: None,
             precision: config.train.precision,
             optimizer: optim::build(&config.optimizer),
@@ -156,11 +216,11 @@ impl<M: TrainModel> Trainer<M> {
             loss: None,
             max_norm: config.clip.max_norm,
             seed: config.train.seed,
-            classes: (config.model.arch.task() == Task::Classification).then_some(config.model.num_labels),
+            classes: L::classes(config),
             measured: BTreeMap::new(),
             watched: None,
             look: None,
-        }
+        })
     }
 
     /// The weights that `model.weights` names, if it names any.
@@ -198,7 +258,7 @@ impl<M: TrainModel> Trainer<M> {
     }
 }
 
-impl<M: TrainModel> Training for Trainer<M> {
+impl<L: Learner> Training for Trainer<L> {
     fn micro_batch(&mut self, batch: &Batch, pass: Pass) -> PassTimes {
         let Some(model) = self.working_copy.as_ref().or(self.model.as_ref()) else {
             return PassTimes::default();
@@ -208,7 +268,7 @@ impl<M: TrainModel> Training for Trainer<M> {
         }
         let start = Instant::now();
         let noise = Noise::of(self.seed, pass.update, pass.micro_batch);
-        let loss = model.loss(batch, &noise).sum.div_scalar(pass.target_count as f64);
+        let loss = L::loss(model, batch, &noise).sum.div_scalar(pass.target_count as f64);
         let value = loss.clone().inner();
         let forward = start.elapsed();
         let mut tape = loss.backward();
@@ -259,12 +319,12 @@ impl<M: TrainModel> Training for Trainer<M> {
 
     fn evaluate(&self, batches: &mut dyn Iterator<Item = Batch>) -> Evaluation {
         let (mut sum, mut targets, mut confusion) = (0.0, 0, Confusion::default());
-        if let Some(model) = self.working_copy.as_ref().or(self.model.as_ref()).map(M::valid) {
+        if let Some(model) = self.working_copy.as_ref().or(self.model.as_ref()).map(Module::valid) {
             for batch in batches {
-                let (loss, found) = model.evaluate(&batch);
+                let Evaluated { loss, labels, found } = L::evaluate(&model, &batch);
                 sum += f64::from(loss.sum.into_scalar::<f32>());
                 targets += loss.targets;
-                confusion.add(&batch.targets, &found);
+                confusion.add(&labels, &found);
             }
         }
         let scores = self.classes.and_then(|classes| confusion.scores(classes));

@@ -6,4 +6,4 @@ mod manners;
 mod replay;
 mod signals;
 mod survival;
-mod terminal;
+pub(crate) mod terminal;

@@ -179,7 +179,7 @@ fn explain(state: &State, area: Rect, buffer: &mut Buffer, theme: &Theme) {
     }
     let row = paragraph(area, 1, &help, Role::Text, buffer, theme);
     let mut range = if field.key == "model.preset" {
-        let names: Vec<_> = presets::PRESETS.iter().map(|preset| preset.name).collect();
+        let names: Vec<_> = presets::all().map(|preset| preset.name).collect();
         format!("one of {}", names.join(", "))
     } else {
         field.kind.expected()
@@ -241,8 +241,13 @@ fn table(form: &Form, theme: &Theme, area: Rect, buffer: &mut Buffer) -> u16 {
             span(mark, Role::Focused, theme),
             span(format!("{:<width$}", name.as_str(), width = name_width - 1), role, theme),
         ];
-        for (_, figure) in &shown {
-            spans.push(span(format!("{:>10}", format::bytes(figure(ledger))), role, theme));
+        for (name, figure) in &shown {
+            // What the passes of a task's own model keep, no shape tells.
+            let text = match (figure(ledger), *name) {
+                (0, "activ ~") => "?".to_owned(),
+                (bytes, _) => format::bytes(bytes),
+            };
+            spans.push(span(format!("{text:>10}"), role, theme));
         }
         write(area, row, &Line::from(spans), buffer);
         row += 1;
@@ -352,6 +357,7 @@ fn changes(form: &Form, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Bu
     let shown = if changes.len() > lines { lines - 1 } else { changes.len() };
     let hidden = changes.len() - shown;
     for (key, ours, theirs) in changes.into_iter().take(shown) {
+        let key = &*key;
         let name = key.strip_prefix("optimizer.").map_or(key, |rest| if rest == "name" { key } else { rest });
         let value = format!("{} → {}", format::setting(&theirs), format::setting(&ours));
         let value = format::cut(&value, room.saturating_sub(9));
