@@ -11,6 +11,7 @@ pub mod engine;
 pub mod event_log;
 pub mod fault;
 pub mod keeper;
+pub mod learner;
 pub mod leave;
 pub mod metrics;
 pub mod nvml;

@@ -14,7 +14,8 @@ use burn::{
 
 use super::{
     fault,
-    trainer::{Evaluated, Learner, Trainer, Training},
+    learner::{Evaluated, Learner},
+    trainer::{Trainer, Training},
 };
 use crate::{
     config::{

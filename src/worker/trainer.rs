@@ -10,15 +10,17 @@ use burn::{
     tensor::{DType, Device, Tensor},
 };
 
-use super::{check::Accumulated, metrics::Confusion, own, weights};
+use super::{
+    check::Accumulated,
+    learner::{Evaluated, Learner},
+    metrics::Confusion,
+    own, weights,
+};
 use crate::{
     backend::devices,
-    config::{Arch, Config, OptimizerName, Precision, Task, validate},
+    config::{Arch, Config, OptimizerName, Precision, validate},
     data::{Batch, Pass},
-    model::{
-        Noise, SummedLoss, TrainModel, distilbert::DistilBertForSequenceClassification, llama::Llama,
-        working_copy,
-    },
+    model::{Noise, distilbert::DistilBertForSequenceClassification, llama::Llama, working_copy},
     optim::{self, Gradients, ParameterUpdates, clip, driver, look, stats},
     protocol::{StateDetail, StateTensor, TensorState, UpdateLook},
     run::weights::{WeightsError, plan},
@@ -115,56 +117,6 @@ pub fn build(config: &Config, device: &Device) -> anyhow::Result<Box<dyn Trainin
         Arch::DistilBert => Trainer::<DistilBertForSequenceClassification>::build(config, device),
         Arch::Own => own::build(config, device),
         Arch::Gpt2 | Arch::Loop => Err(validate::only_planned(config).into()),
-    }
-}
-
-/// A model as the trainer needs it: those of this program, and that of a task of its own.
-pub trait Learner: 'static {
-    type Model: Module + 'static;
-
-    /// Fresh weights for this configuration.
-    ///
-    /// # Errors
-    /// The settings do not make a model.
-    fn init(config: &Config, device: &Device) -> anyhow::Result<Self::Model>;
-
-    /// See [`TrainModel::loss`].
-    fn loss(model: &Self::Model, batch: &Batch, noise: &Noise) -> SummedLoss;
-
-    /// See [`TrainModel::evaluate`].
-    fn evaluate(model: &Self::Model, batch: &Batch) -> Evaluated;
-
-    /// Classes of a classification.
-    fn classes(config: &Config) -> Option<usize>;
-}
-
-/// What a model makes of one held-out batch.
-#[derive(Debug)]
-pub struct Evaluated {
-    pub loss: SummedLoss,
-    /// Of a classification: the class of each row, and the one that was found.
-    pub labels: Vec<i32>,
-    pub found: Vec<u32>,
-}
-
-impl<M: TrainModel> Learner for M {
-    type Model = M;
-
-    fn init(config: &Config, device: &Device) -> anyhow::Result<M> {
-        Ok(M::init(config, device))
-    }
-
-    fn loss(model: &M, batch: &Batch, noise: &Noise) -> SummedLoss {
-        model.loss(batch, noise)
-    }
-
-    fn evaluate(model: &M, batch: &Batch) -> Evaluated {
-        let (loss, found) = model.evaluate(batch);
-        Evaluated { loss, labels: if found.is_empty() { Vec::new() } else { batch.targets.clone() }, found }
-    }
-
-    fn classes(config: &Config) -> Option<usize> {
-        (config.model.arch.task() == Task::Classification).then_some(config.model.num_labels)
     }
 }
 
