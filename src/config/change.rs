@@ -158,7 +158,10 @@ mod tests {
         let before = resolved(&["optimizer.name=lion", "train.accumulate=4"]);
         let now = before.config.changed(&before.explicit, &["optimizer.lr=2e-4"]).unwrap();
         let differences = now.config.differences(&before.config);
-        assert_eq!(differences.iter().map(|(key, ..)| key.as_ref()).collect::<Vec<_>>(), ["optimizer.lion.lr"]);
+        assert_eq!(
+            differences.iter().map(|(key, ..)| key.as_ref()).collect::<Vec<_>>(),
+            ["optimizer.lion.lr"]
+        );
         assert_eq!(now.explicit.len(), 3);
         let same = before.config.changed::<&str>(&before.explicit, &[]).unwrap();
         assert_eq!(same, before);

@@ -158,6 +158,12 @@ impl Layers {
             explicit.insert(key.clone(), value.to_string());
             values.insert(key, (value.clone(), origin.clone()));
         }
+        if of_task && explicit.contains_key("model.arch") {
+            return Err(ConfigError::Conflict(format!(
+                "model.arch has no effect on the task `{name}`, which brings its model along: remove it, or choose another \
+                 model.preset"
+            )));
+        }
         length_of_run(&mut values, &explicit)?;
         if explicit.contains_key("data.path") && !explicit.contains_key("data.source") {
             values.insert("data.source".into(), (Value::String("path".into()), "data.path".into()));

@@ -74,7 +74,8 @@ fn a_live_loop_is_inspected_and_stopped() {
     let sandbox = Sandbox::new();
     let mut child = slow(&sandbox);
     let state = sandbox.json(&["inspect", "latest", "--json"]);
-    let names: Vec<_> = state["tensors"].as_array().unwrap().iter().map(|tensor| &tensor["name"]).collect();
+    let names: Vec<_> =
+        state["tensors"].as_array().unwrap().iter().map(|tensor| tensor["name"].as_str().unwrap()).collect();
     assert_eq!((&state["source"], names), (&"live".into(), vec!["slope", "offset"]));
     assert_eq!(state["tensors"][0]["state"]["momentum_buffer"]["elements"], 1);
     let stopped = sandbox.run(&["stop", "latest"]);

@@ -146,6 +146,7 @@ fn its_settings_are_checked_like_any_other_and_foreign_ones_refused() {
     refused(&["run", "--set", "task.width=0"], "from 1 to 1024");
     refused(&["run", "--set", "task.wdth=8"], "did you mean `task.width`");
     refused(&["run", "--set", "model.hidden_size=8"], "brings its model and its data along");
+    refused(&["run", "--set", "model.arch=llama"], "model.arch has no effect on the task `stripes`");
     refused(&["run", "--set", "train.precision=bf16"], "train.precision");
     refused(
         &["run", "--set", "model.preset=llama-nano", "--set", "task.width=8"],
