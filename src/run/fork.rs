@@ -11,7 +11,7 @@ use super::{
     launch, weights,
 };
 use crate::{
-    config::{OptimizerName, Resolved, change},
+    config::{OptimizerName, Resolved, change, own},
     protocol::Lineage,
 };
 
@@ -31,6 +31,7 @@ pub struct Plan {
 /// # Errors
 /// There is no such checkpoint, a setting cannot be used, or the weights are not the changed model's.
 pub fn plan(run: &RunDir, at: Option<u64>, set: &[String]) -> anyhow::Result<Plan> {
+    own::present(&run.config()?)?;
     let (checkpoint, info) = checkpoint::chosen(run, at)?;
     let mut resolved = info.config.changed(&run.explicit()?, set)?;
     // The weights must fit whatever has become of the model; where they once came from does not matter any more.

@@ -95,7 +95,7 @@ fn a_model_of_ones_own_trains_and_is_planned_inspected_exported_and_compared() {
     }
     let frame = sandbox.run(&["attach", "codes", "--once", "--screen", "state"]);
     let frame = String::from_utf8_lossy(&frame.stdout).into_owned();
-    assert!(frame.contains("hidden.weight"), "{frame}");
+    assert!(frame.contains("hidden") && frame.contains("absmax1"), "{frame}");
     let setup = start(&sandbox, &["attach", "codes", "--once", "--screen", "setup"]);
     let setup = String::from_utf8_lossy(&setup.stdout).into_owned();
     assert!(setup.contains("stripes") && setup.contains("noise"), "{setup}");
