@@ -350,7 +350,8 @@ fn refused(run: &RunDir, why: &str) {
     let log = File::options().create(true).append(true).open(run.worker_log());
     // A folder that cannot be written has nobody to tell; the runner's own log has the reason, too.
     let _ = log.and_then(|mut log| writeln!(log, "{why}"));
-    let _ = File::options().create(true).truncate(false).write(true).open(run.lock());
+    let lock = File::options().create(true).append(true).open(run.lock());
+    let _ = lock.and_then(|mut lock| writeln!(lock, "no worker could be started"));
 }
 
 fn try_lock(path: &Path) -> Result<Option<File>, RunError> {

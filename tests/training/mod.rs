@@ -2,5 +2,7 @@
 
 mod accumulation;
 mod classification;
+#[cfg(feature = "libtorch")]
+mod parity;
 mod properties;
 mod resume;
