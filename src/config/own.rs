@@ -43,7 +43,10 @@ pub struct Registered {
 
 static REGISTERED: OnceLock<Registered> = OnceLock::new();
 /// Shapes by settings: the form asks at every key, and a model may take its time.
-static KNOWN: Mutex<Option<(BTreeMap<String, Value>, Vec<Parameter>)>> = Mutex::new(None);
+static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+
+/// The settings of a task, and the shapes that its model has with them.
+type Known = (BTreeMap<String, Value>, Vec<Parameter>);
 
 /// Gives this program its task, before anything is read.
 ///

@@ -30,7 +30,10 @@ fn losses_norms_and_weights_are_those_of_flex() {
                 let (loss_bound, norm_bound) = if update == 0 { (1e-5, 1e-4) } else { (1e-3, 2e-2) };
                 let (loss, norm) =
                     ((a.loss - b.loss).abs() / a.loss, (a.grad_norm / b.grad_norm - 1.0).abs());
-                assert!(loss < loss_bound && norm < norm_bound, "{model} {name} update {update}: {a:?} {b:?}");
+                assert!(
+                    loss < loss_bound && norm < norm_bound,
+                    "{model} {name} update {update}: {a:?} {b:?}"
+                );
             }
             let (mut moved, mut apart) = (0.0, 0.0);
             for ((before, a), b) in start.iter().zip(expected.1.weights()).zip(ours.1.weights()) {
