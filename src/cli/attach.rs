@@ -11,11 +11,11 @@ use super::{
 };
 use crate::{
     app::{action::Screen, room::Room},
-    config::{DeviceName, Layers},
+    config::{DeviceName, Layers, own},
     protocol::Host,
     run::{Home, RunDir, is_live},
     shell::{self, Launch, Start, picture},
-    worker::nvml::Gpu,
+    worker::{nvml::Gpu, recorder::Recorder},
 };
 
 /// Which run, and how to look at it.
@@ -99,7 +99,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
             run.id()
         );
     }
-    let layers = run.layers()?;
+    let layers = draft_after(&run)?;
     let mut launch = Launch::new(home, Start::Watch(run), layers);
     launch.readonly = args.readonly;
     launch.replay = args.replay;
@@ -125,10 +125,37 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
 /// There is no terminal to draw on.
 pub fn open(run: RunDir, look: &Look) -> anyhow::Result<i32> {
     terminal()?;
-    let layers = run.layers()?;
+    let layers = draft_after(&run)?;
     let mut launch = Launch::new(Home::from_env()?, Start::Watch(run), layers);
     look.apply(&mut launch)?;
     screens(launch)
+}
+
+/// The screens on a run that this very process trains.
+#[derive(Debug)]
+pub struct Screens(std::thread::JoinHandle<anyhow::Result<i32>>);
+
+impl Screens {
+    /// Opens them on a thread of their own. Nothing else may print from now on; leaving the screens does not end the loop.
+    ///
+    /// # Errors
+    /// There is no terminal to draw on.
+    pub fn open(of: &Recorder) -> anyhow::Result<Self> {
+        terminal()?;
+        let mut launch = Launch::new(Home::from_env()?, Start::Watch(of.run().clone()), layers()?);
+        Look::default().apply(&mut launch)?;
+        Ok(Self(std::thread::Builder::new().name("screens".into()).spawn(move || shell::run(launch))?))
+    }
+
+    /// Waits until they are left.
+    ///
+    /// # Errors
+    /// They could not be drawn.
+    pub fn wait(self) -> anyhow::Result<()> {
+        let left =
+            self.0.join().map_err(|_| anyhow::anyhow!("the thread that draws the screens panicked"))?;
+        left.map(|_| ())
+    }
 }
 
 /// Opens the Setup screen with the demo chosen.
@@ -156,6 +183,11 @@ pub fn list(home: Home, layers: Layers, look: &Look) -> anyhow::Result<i32> {
 /// What the next run's draft starts from.
 fn layers() -> anyhow::Result<Layers> {
     Ok(Layers::new().with_environment(super::settings::environment())?)
+}
+
+/// The draft after a run starts from that run's settings, where they start one of this program's at all.
+fn draft_after(run: &RunDir) -> anyhow::Result<Layers> {
+    if own::present(&run.config()?).is_err() { layers() } else { Ok(run.layers()?) }
 }
 
 fn screens(launch: Launch) -> anyhow::Result<i32> {

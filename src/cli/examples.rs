@@ -3,6 +3,7 @@
 use clap::CommandFactory as _;
 
 use super::Cli;
+use crate::config::own;
 
 /// A command with what it does, and each line to type.
 type Examples = (&'static str, &'static [(&'static str, &'static str)]);
@@ -115,9 +116,11 @@ const EXAMPLES: &[Examples] = &[
 
 /// The command line that is parsed, printed as help, completed and described.
 pub fn command() -> clap::Command {
-    let mut command = Cli::command();
+    // A program with a task of its own has a name of its own.
+    let program = own::program();
+    let mut command = Cli::command().name(program).bin_name(program);
     for (path, examples) in EXAMPLES {
-        let text = text(examples);
+        let text = text(examples).replace("tui-train", program);
         let path: Vec<&str> = path.split(' ').filter(|name| !name.is_empty()).collect();
         command = with(command, &path, &text);
     }

@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use super::{
     Config, ConfigError, Resolved,
     layers::{as_kind, flatten, full_key, insert, parse},
-    validate,
+    own, validate,
 };
 
 impl Config {
@@ -72,9 +72,10 @@ impl Config {
         for (key, value) in values {
             insert(&mut table, &key, as_kind(&key, value));
         }
-        let config: Self = table
+        let mut config: Self = table
             .try_into()
             .map_err(|error: toml::de::Error| ConfigError::Conflict(error.message().to_owned()))?;
+        own::complete(&mut config)?;
         let mut explicit = explicit.clone();
         explicit.retain(|key, _| match key.as_str() {
             "train.max_updates" => !is_set("train.epochs"),
@@ -118,7 +119,7 @@ pub fn on_resume(before: &Config, now: &Config) -> Result<Vec<[String; 3]>, Conf
              something else: start a new run from its checkpoint with `tui-train fork`"
         )));
     }
-    Ok(changed.into_iter().map(|(key, was, is)| [key.to_owned(), was, is]).collect())
+    Ok(changed.into_iter().map(|(key, was, is)| [key.into_owned(), was, is]).collect())
 }
 
 /// Whether a resumed run may have another value of this key.
@@ -157,7 +158,10 @@ mod tests {
         let before = resolved(&["optimizer.name=lion", "train.accumulate=4"]);
         let now = before.config.changed(&before.explicit, &["optimizer.lr=2e-4"]).unwrap();
         let differences = now.config.differences(&before.config);
-        assert_eq!(differences.iter().map(|(key, ..)| *key).collect::<Vec<_>>(), ["optimizer.lion.lr"]);
+        assert_eq!(
+            differences.iter().map(|(key, ..)| key.as_ref()).collect::<Vec<_>>(),
+            ["optimizer.lion.lr"]
+        );
         assert_eq!(now.explicit.len(), 3);
         let same = before.config.changed::<&str>(&before.explicit, &[]).unwrap();
         assert_eq!(same, before);

@@ -10,6 +10,7 @@
 //! store       tokens and vocabularies that are kept on the disk
 //! dataset     documents -> training and validation streams -> sequences of `seq_len` targets;
 //!             labelled sentences -> training and validation rows: a sequence is a row
+//! own         examples of a task that the program was given, by number
 //! cursor      the next sequence to be drawn, and the order of the sequences of an epoch
 //! windows     all micro-batches of one update
 //! prefetch    the same windows, made by a thread that runs ahead
@@ -29,6 +30,7 @@ mod encode;
 pub mod error;
 mod foreign;
 mod labelled;
+pub mod own;
 pub mod pairs;
 pub mod prefetch;
 pub mod progress;

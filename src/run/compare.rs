@@ -13,7 +13,7 @@ use super::{
     text, verdict,
 };
 use crate::{
-    config::{change, fields::FIELDS},
+    config::{change, layers},
     protocol::{CommandRecord, SCHEMA, number},
 };
 
@@ -146,7 +146,7 @@ fn differences(all: &[Standing]) -> Vec<Difference> {
         entries
             .iter()
             .map(|entries| {
-                entries.iter().find(|(name, _)| *name == key).map_or_else(text::dash, |(_, v)| v.clone())
+                entries.iter().find(|(name, _)| name == key).map_or_else(text::dash, |(_, v)| v.clone())
             })
             .collect()
     };
@@ -160,13 +160,9 @@ fn differences(all: &[Standing]) -> Vec<Difference> {
         difference.values.windows(2).any(|pair| pair[0] != pair[1])
             || (matters(&difference.key) && difference.changed.windows(2).any(|pair| pair[0] != pair[1]))
     };
-    FIELDS
-        .iter()
-        .map(|field| Difference {
-            key: field.key.to_owned(),
-            values: values(field.key),
-            changed: changed(field.key),
-        })
+    layers::keys_of(entries.iter().map(Vec::as_slice))
+        .into_iter()
+        .map(|key| Difference { values: values(&key), changed: changed(&key), key: key.into_owned() })
         .filter(differ)
         .collect()
 }

@@ -20,7 +20,10 @@ use super::{
     weights,
 };
 use crate::{
-    config::{DeviceName, NamePattern, Precision, Resolved, Task, Tokenizer, TrainConfig, change, validate},
+    config::{
+        DeviceName, NamePattern, Precision, Resolved, Task, Tokenizer, TrainConfig, change, own as own_task,
+        validate,
+    },
     ledger,
 };
 
@@ -121,7 +124,9 @@ pub fn queue(home: &Home, drafts: &[(Resolved, String)]) -> anyhow::Result<Vec<R
 /// # Errors
 /// Its device is not here any more, the process cannot be started, or it ends before it holds the lock.
 pub fn begin_queued(run: &RunDir) -> anyhow::Result<()> {
-    begin(run, &libtorch::choose(run.config()?.train.device)?.program)
+    let config = run.config()?;
+    own_task::present(&config)?;
+    begin(run, &libtorch::choose_for(&config, libtorch::choose)?.program)
 }
 
 /// Everything that can be found out before there is a run: the settings that its folder keeps, and the program that
@@ -145,7 +150,7 @@ fn settle(
     choose: impl FnOnce(DeviceName) -> Result<Chosen, LibtorchError>,
 ) -> anyhow::Result<(Resolved, PathBuf)> {
     let mut resolved = with_whole_paths(resolved)?;
-    let Chosen { program, device } = choose(resolved.config.train.device)?;
+    let Chosen { program, device } = libtorch::choose_for(&resolved.config, choose)?;
     resolved.config.train.device = device;
     let more = notes(&resolved);
     resolved.notes.extend(more);
@@ -172,7 +177,7 @@ pub fn resume(run: &RunDir, set: &[String]) -> anyhow::Result<u64> {
     if let Some(total) = total.filter(|&total| over && total > 0 && entry.update >= total) {
         return Err(RunError::AllMade { run: run.id().to_owned(), made: entry.update, total }.into());
     }
-    let Chosen { program, device } = libtorch::choose(now.train.device)?;
+    let Chosen { program, device } = libtorch::choose_for(&now, libtorch::choose)?;
     let mut arguments = vec!["--resume".to_owned()];
     arguments.extend(set.iter().map(|setting| format!("--set={setting}")));
     if device != now.train.device {

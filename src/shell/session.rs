@@ -34,7 +34,7 @@ use crate::{
         room::Room,
         run::Status,
     },
-    config::DeviceName,
+    config::{DeviceName, own},
     run::{Home, Queue, RunDir, launch, text::plain_lines},
     ui::{self, Hit, keymap, theme::Theme},
 };
@@ -397,16 +397,17 @@ impl Session {
             let _ = io::stderr().write_all(plain_lines(&text).as_bytes());
         }
         let (Some(run), Some(status)) = (&self.watched, self.state.status()) else { return };
+        let program = own::program();
         let mut text = if status == Status::Queued {
             format!(
-                "run {} waits in the queue and starts by itself\n  look again:  tui-train attach {}\n  take it out: tui-train stop {}\n",
+                "run {} waits in the queue and starts by itself\n  look again:  {program} attach {}\n  take it out: {program} stop {}\n",
                 run.id(),
                 run.id(),
                 run.id()
             )
         } else if status.is_live() && crate::run::is_live(run) {
             format!(
-                "run {} goes on without the screens\n  look again:  tui-train attach {}\n  stop it:     tui-train stop {}\n",
+                "run {} goes on without the screens\n  look again:  {program} attach {}\n  stop it:     {program} stop {}\n",
                 run.id(),
                 run.id(),
                 run.id()
@@ -415,11 +416,11 @@ impl Session {
             let go_on = match status {
                 Status::Ended(reason) if reason.is_complete() => String::new(),
                 _ if self.state.replay.is_some() => String::new(),
-                _ => format!("  go on:       tui-train resume {}\n", run.id()),
+                _ => format!("  go on:       {program} resume {}\n", run.id()),
             };
             let status = if self.state.replay.is_some() { "replayed" } else { status.as_str() };
             format!(
-                "run {}: {}\n{go_on}  look again:  tui-train attach {}\n  the figures: tui-train show {}\n",
+                "run {}: {}\n{go_on}  look again:  {program} attach {}\n  the figures: {program} show {}\n",
                 run.id(),
                 status.replace('_', " "),
                 run.id(),

@@ -16,6 +16,8 @@ use crossterm::{
 use ratatui::{Terminal, backend::CrosstermBackend};
 use signal_hook::consts::SIGTSTP;
 
+use crate::config::own;
+
 /// Whether the terminal is ours; the panic hook must not touch one that is not.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 /// Whether the mouse is captured.
@@ -105,7 +107,10 @@ fn hook() {
     SET.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            restore();
+            // One that is caught is told on the screens.
+            if !own::is_awaited() {
+                restore();
+            }
             before(panic);
         }));
     });

@@ -203,7 +203,14 @@ impl Engine<'_> {
     }
 }
 
-fn record(id: u64, command: &Command, update: u64, time: f64, why: Option<String>) -> CommandRecord {
+/// What a command was and what became of it.
+pub(super) fn record(
+    id: u64,
+    command: &Command,
+    update: u64,
+    time: f64,
+    why: Option<String>,
+) -> CommandRecord {
     let value = match command {
         Command::LearningRate { value } => *value,
         _ => None,

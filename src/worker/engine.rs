@@ -403,8 +403,8 @@ impl Engine<'_> {
         let config = &self.around.config;
         let limit = match config.model.arch.task() {
             Task::LanguageModel => VALIDATION_SEQUENCES,
-            // Accuracy and F1 are those of all rows.
-            Task::Classification => usize::MAX,
+            // Accuracy and F1 are those of all rows; and a task of its own holds out what it wants to see.
+            Task::Classification | Task::Own => usize::MAX,
         };
         let mut batches = dataset.validation_batches(config.train.micro_batch, limit);
         let Evaluation { loss, targets, accuracy, f1, f1_macro } = self.training.evaluate(&mut batches);

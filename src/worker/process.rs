@@ -22,7 +22,7 @@ use super::{
     fault::{self, Fault, Phase},
     leave,
     nvml::Gpu,
-    restore,
+    recorder, restore,
     resume::Beginning,
     telemetry::{self, Telemetry},
     trainer::{self, Training},
@@ -33,24 +33,15 @@ use crate::{
         devices::{self, TrainDevice},
         memory,
     },
-    config::{Config, validate},
+    config::{Arch, Config, validate},
     data::{Dataset, Prefetch, Windows, total_updates},
     ledger,
     protocol::{
-        Alert, DataReport, Event, Header, Host, Level, MatmulPeak, Reason, RunEnded, SCHEMA,
-        summary::Measured,
+        Alert, DataReport, Event, Header, Host, Level, MatmulPeak, Reason, SCHEMA, summary::Measured,
     },
     run::{
-        Home, RunDir, atomic,
-        checkpoint::Good,
-        death,
-        dir::Meta,
-        export,
-        lock::RunLock,
-        own, peaks, preparing,
-        record::Record,
-        script, socket,
-        summary::{self, Finish},
+        Home, RunDir, checkpoint::Good, death, dir::Meta, lock::RunLock, own, peaks, preparing,
+        record::Record, script, socket, summary::Finish,
     },
 };
 
@@ -146,18 +137,11 @@ pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
     };
     drop(telemetry);
     drop(events);
-    let (mut writer, record, written) = log.finish().context("the record of the run could not be written")?;
-    let finish = finish(&record, &ending, started.elapsed(), baseline);
-    let summary = summary::build(&record, finish).context("the record has no header")?;
-    let json = serde_json::to_vec_pretty(&summary)?;
-    let summed_up = atomic::write_file(&run.summary_json(), &json)
-        .and_then(|()| atomic::write_file(&run.summary_md(), export::markdown::summary(&summary).as_bytes()));
-    let reason = ending.reason;
-    writer.append(&Event::RunEnded(Box::new(RunEnded { reason, message: ending.message, summary })))?;
-    writer.sync()?;
+    let (reason, message) = (ending.reason, ending.message.clone());
+    let closed =
+        recorder::close(&run, log, message, |record| finish(record, &ending, started.elapsed(), baseline));
     leave::soon();
-    written.context("a part of the run's record could not be written")?;
-    summed_up.context("the summary could not be written")?;
+    closed?;
     drop(lock);
     Ok(if reason == Reason::Stopped && interrupted.load(Relaxed) { INTERRUPTED } else { reason.exit_code() })
 }
@@ -271,7 +255,16 @@ impl Over {
         let words = fault::words(panic);
         let fault = Fault::of(words);
         let reason = fault.as_ref().map_or(Reason::Failed, Fault::reason);
-        let message = fault.map_or_else(|| words.to_owned(), |fault| fault.sentence(config, Phase::Start));
+        let ours = || match config.model.arch {
+            Arch::Own => {
+                format!(
+                    "the task `{}` failed with a panic, worker.log says where: {words}",
+                    config.model.name()
+                )
+            }
+            _ => words.to_owned(),
+        };
+        let message = fault.map_or_else(ours, |fault| fault.sentence(config, Phase::Start));
         Self { reason, message: Some(message), done: None }
     }
 }

@@ -9,5 +9,5 @@ mod replay;
 mod runs;
 mod signals;
 mod survival;
-mod terminal;
+pub(crate) mod terminal;
 mod waiting;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::{
-    config::Task,
+    config::{Arch, Task},
     protocol::{Alert, CommandRecord, DataReport, MatmulPeak, Summary},
     run::{
         RunDir, RunError, Standing,
@@ -166,7 +166,9 @@ pub fn memory(summary: &Summary) -> Table {
         row("accumulation buffer", Some((ledger.accumulation_bytes, true)), None, "");
     }
     row("optimizer state", Some((ledger.state_bytes, true)), Some(measured.state_bytes), "tensors");
-    row("activations", Some((ledger.activation_bytes_estimated, false)), None, "");
+    // Nothing is known of those of a model that is not built in.
+    let activations = Some(ledger.activation_bytes_estimated).filter(|&bytes| bytes > 0);
+    row("activations", activations.map(|bytes| (bytes, false)), None, "");
     let baseline = measured.baseline_bytes.unwrap_or_default();
     // On a GPU the worker's own allocator has the text and no tensor.
     let (peak, source) = match measured.peak_gpu_allocated_bytes {
@@ -178,11 +180,12 @@ pub fn memory(summary: &Summary) -> Table {
     };
     // While a run is live nobody knows yet what of its peak was there before the model.
     let whole = measured.baseline_bytes.is_none() && measured.peak_gpu_allocated_bytes.is_none();
+    let total = activations.map(|_| (ledger.total_bytes_estimated, false));
     if whole {
-        row("total", Some((ledger.total_bytes_estimated, false)), None, "");
+        row("total", total, None, "");
         row("peak, with text and program", None, peak, source);
     } else {
-        row("peak of training", Some((ledger.total_bytes_estimated, false)), peak, source);
+        row("peak of training", total, peak, source);
     }
     if measured.baseline_bytes.is_some() {
         row("text and program", None, measured.baseline_bytes, "allocator before the model was made");
@@ -222,7 +225,10 @@ pub fn configuration(summary: &Summary) -> Table {
             count(summary.ledger.parameter_tensors)
         )
     }]);
-    table.row(["optimizer".to_owned(), format!("{}, lr {:?}", optimizer.name, optimizer.lr())]);
+    let loops = summary.config.model.arch == Arch::Loop;
+    if !loops {
+        table.row(["optimizer".to_owned(), format!("{}, lr {:?}", optimizer.name, optimizer.lr())]);
+    }
     table.row([
         "optimizer state".to_owned(),
         format!(
@@ -231,21 +237,18 @@ pub fn configuration(summary: &Summary) -> Table {
             bytes(summary.measured.state_bytes)
         ),
     ]);
-    let (rows, length) = match summary.config.model.arch.task() {
-        Task::LanguageModel => ("sequences", ""),
-        Task::Classification => ("rows", "at most "),
+    let tokens = count(train.seq_len as u64);
+    let of = match summary.config.model.arch.task() {
+        Task::LanguageModel => format!("sequences of {tokens} tokens"),
+        Task::Classification => format!("rows of at most {tokens} tokens"),
+        Task::Own => "examples".to_owned(),
     };
-    table.row([
-        "effective batch".to_owned(),
-        format!(
-            "{} x {} = {} {rows} of {length}{} tokens",
-            train.micro_batch,
-            train.accumulate,
-            count(train.effective_batch() as u64),
-            count(train.seq_len as u64)
-        ),
-    ]);
-    table.row(["seed".to_owned(), summary.seed.to_string()]);
+    if !loops {
+        let (micro_batch, accumulate) = (train.micro_batch, train.accumulate);
+        let batch = count(train.effective_batch() as u64);
+        table.row(["effective batch".to_owned(), format!("{micro_batch} x {accumulate} = {batch} {of}")]);
+        table.row(["seed".to_owned(), summary.seed.to_string()]);
+    }
     for (key, value) in &summary.differences_from_default {
         table.row([key, value]);
     }
@@ -285,6 +288,7 @@ pub(super) fn learned_from(summary: &Summary) -> String {
     match summary.config.model.arch.task() {
         Task::LanguageModel => text(&summary.data),
         Task::Classification => rows(&summary.data),
+        Task::Own => examples(&summary.data),
     }
 }
 
@@ -318,6 +322,16 @@ fn rows(data: &DataReport) -> String {
         count(data.train_tokens),
         count(data.validation_sequences),
         count(data.validation_tokens),
+    )
+}
+
+/// What a task of its own learns from.
+fn examples(data: &DataReport) -> String {
+    format!(
+        "{}: {} examples to train on, {} held out.",
+        plain(&data.source),
+        count(data.train_sequences),
+        count(data.validation_sequences),
     )
 }
 

@@ -115,6 +115,7 @@ fn window(epoch: u64, position: u64) -> Batches {
         targets: vec![66, IGNORE],
         lengths: vec![1],
         target_count: 1,
+        own: None,
     };
     Batches { micro_batches: vec![batch], target_count: 1, after: Cursor { epoch, position } }
 }
