@@ -4,7 +4,9 @@
 //! the world is an [`Effect`] that the shell carries out.
 
 pub mod action;
+mod call;
 pub mod check;
+mod clip;
 pub mod focus;
 pub mod form;
 pub mod input;
@@ -34,7 +36,7 @@ use crate::{
 use action::{Action, Screen};
 use focus::{Context, Focus, Overlay, Panel};
 use form::Form;
-use input::Input;
+use input::{Input, TextLine};
 use link::{Control, Link};
 use look::ThemeName;
 use plot::Plot;
@@ -82,6 +84,14 @@ pub enum Msg {
     },
     /// A mouse click on a tab.
     Tab(Screen),
+    /// A mouse click on the head of a column of the table.
+    Sort(tensors::Column),
+    /// A mouse click on the head of a column of the list of runs.
+    Order(runs::Order),
+    /// A mouse click on that line of the palette.
+    Choose(usize),
+    /// The first line shown of the help.
+    HelpTo(usize),
     /// Another run is being watched from here on.
     Watching {
         run: RunRef,
@@ -200,6 +210,23 @@ pub enum Effect {
         run: String,
         format: String,
     },
+    /// Draw the screen as it is into that file.
+    Picture {
+        path: String,
+    },
+    /// Give a text to the terminal's clipboard; `what` it is, in words.
+    Copy {
+        what: String,
+        text: String,
+    },
+    /// The same of the command that trains a run again from its beginning.
+    CopyAgain {
+        run: String,
+    },
+    /// Tell somebody who looks elsewhere.
+    Call {
+        text: String,
+    },
     /// Check accumulation with these settings, as TOML; the answer carries the number.
     Check {
         number: u64,
@@ -270,6 +297,9 @@ pub struct State {
     /// What the charts of the Train screen show.
     pub plot: Plot,
     pub theme: ThemeName,
+    /// What is searched in the help, and whether it is being typed.
+    pub search: TextLine,
+    pub searching: bool,
     /// Lines the journal is scrolled back.
     pub journal_scroll: usize,
     /// A run was started and is not watched yet.
@@ -309,6 +339,8 @@ impl State {
             x_axis: XAxis::Update,
             plot: Plot::default(),
             theme: ThemeName::default(),
+            search: TextLine::default(),
+            searching: false,
             journal_scroll: 0,
             starting: false,
             checks: 0,
@@ -354,6 +386,7 @@ impl State {
     /// Where a key is looked up first.
     pub fn context(&self) -> Context {
         match &self.overlay {
+            Overlay::Help { .. } if self.searching => return Context::Text,
             Overlay::Help { .. } => return Context::Help,
             Overlay::Palette(_) => return Context::Palette,
             Overlay::Quit => return Context::Quit,
@@ -372,6 +405,11 @@ impl State {
             Screen::Setup => Context::Setup,
             Screen::Runs => Context::Runs,
         }
+    }
+
+    /// Columns and lines of the screen.
+    pub fn size(&self) -> (u16, u16) {
+        self.size
     }
 
     /// Takes what happened and says what to do.
@@ -398,6 +436,14 @@ impl State {
             Msg::Click { panel, row } => self.click(panel, row),
             Msg::Point { panel, update } => self.point(panel, update),
             Msg::Tab(screen) => return self.act(Action::Show(screen)),
+            Msg::Sort(column) => self.tensors.sort_by(column),
+            Msg::Order(order) => self.runs.order_by(order),
+            Msg::Choose(at) => return self.choose(at),
+            Msg::HelpTo(line) => {
+                if let Overlay::Help { scroll } = &mut self.overlay {
+                    *scroll = line;
+                }
+            }
             Msg::Watching { run } => self.watch(run),
             Msg::Replaying { speed } => self.replay = Some(Replay { speed, paused: false }),
             Msg::Events(events) => return self.events(&events),

@@ -9,7 +9,7 @@ impl State {
             self.overlay = Overlay::None;
         }
         if self.screen != Screen::Setup {
-            self.say("this is the draft of the next run: Q queues it", false);
+            self.say("this is the draft of the next run: {key:queue} queues it", false);
             return self.show(Screen::Setup);
         }
         let drafts = self.form.start().map(|draft| vec![draft]);

@@ -203,6 +203,13 @@ impl Runs {
         self.arrange();
     }
 
+    /// Orders by that column; by the one it is ordered by already, the other way round.
+    pub fn order_by(&mut self, order: Order) {
+        self.reverse = self.order == order && !self.reverse;
+        self.order = order;
+        self.arrange();
+    }
+
     /// Puts the list in order again after filter or order have changed; the selection stays with its run.
     pub fn arrange(&mut self) {
         let id = self.selected_id().filter(|_| self.chosen);

@@ -9,22 +9,20 @@ use ratatui::{
 use super::{
     format,
     layout::{MIN_HEIGHT, MIN_WIDTH},
-    status_mark,
+    overlay, status_mark,
     theme::{Role, Theme},
     widgets::{span, write},
 };
-use crate::app::{State, action::Screen, focus::Overlay, run::Status};
+use crate::app::{State, action::Screen, run::Status};
 
 /// Draws as many lines as there is room for.
 pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
-    let question: &[&str] = match &state.overlay {
-        Overlay::Quit => &["leave?", "d the run goes on", "s stop and save it", "Esc cancel"],
-        Overlay::StartBeside => &["start another?", "Enter beside it", "Q queue it", "Esc cancel"],
-        _ => &[],
-    };
-    if !question.is_empty() {
-        for (row, text) in question.iter().enumerate() {
-            write(area, row as u16, &Line::from(span(*text, Role::Strong, theme)), buffer);
+    if let Some(asked) = overlay::asked(state) {
+        write(area, 0, &Line::from(span(format!("{}?", asked.heading), Role::Strong, theme)), buffer);
+        for (row, (action, what)) in (1..).zip(asked.choices) {
+            let key =
+                theme.keys.first(action, state.context()).map(|key| format!("{key} ")).unwrap_or_default();
+            write(area, row, &Line::from(span(format!("{key}{what}"), Role::Strong, theme)), buffer);
         }
         return;
     }
@@ -57,7 +55,7 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     }
     if let Some(notice) = &state.notice {
         let role = if notice.error { Role::Bad } else { Role::Good };
-        lines.insert(1, (notice.text.clone(), role));
+        lines.insert(1, (theme.keys.told(&notice.text, state.context()), role));
     }
     lines.push((format!("panels: {MIN_WIDTH}x{MIN_HEIGHT}"), Role::Dim));
     for (row, (text, role)) in lines.into_iter().enumerate() {

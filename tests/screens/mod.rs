@@ -2,7 +2,10 @@
 
 mod check;
 mod drive;
+mod habits;
+mod keys;
 mod manners;
+mod pointer;
 mod replay;
 mod signals;
 mod survival;

@@ -100,12 +100,13 @@ pub fn list(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let inside = frame(heading, focused, area, buffer, theme);
     if runs.rows.is_empty() {
         let text = if !runs.all.is_empty() {
-            "no run passes the filter: Esc clears it"
+            "no run passes the filter: {key:back} clears it"
         } else if runs.loaded {
-            "no run yet: press 3 and Enter to start the demo"
+            "no run yet: press {key:setup} and {key:open} to start the demo"
         } else {
             "reading the list of runs"
         };
+        let text = theme.keys.told(text, state.context());
         write(inside, 0, &Line::from(span(text, Role::Dim, theme)), buffer);
         return;
     }
@@ -137,7 +138,7 @@ pub fn list(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         let (sign, role) = mark.map_or((" ".to_owned(), Role::Dim), |at| (letter(at), Role::Run(at)));
         let mut spans = vec![
             span(format!("{sign} "), role, theme),
-            span(format!("{:<name_width$} ", format::elide(&run.name, name_width)), Role::Strong, theme),
+            span(format::fill(&run.name, name_width) + " ", Role::Strong, theme),
         ];
         if let Some(problem) = &run.problem {
             spans.push(span(format!("✗ {problem}"), Role::Bad, theme));
@@ -294,7 +295,8 @@ pub fn compare(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     } else if let Some(problem) = &runs.problem {
         lines.extend(text_lines(problem, Role::Bad, width, theme));
     } else if runs.marked.len() < 2 {
-        lines.extend(text_lines("mark two runs with Space to compare them", Role::Dim, width, theme));
+        let text = theme.keys.told("mark two runs with {key:mark} to compare them", state.context());
+        lines.extend(text_lines(&text, Role::Dim, width, theme));
     } else {
         lines.extend(text_lines("comparing", Role::Dim, width, theme));
     }
@@ -310,7 +312,8 @@ pub fn compare(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
             width: area.width.saturating_sub(2),
             ..area
         };
-        write_right(corner, 0, &Line::from(span(" Tab, ↓ for more ", Role::Dim, theme)), buffer);
+        let text = theme.keys.told(" {key:focus-next}, ↓ for more ", state.context());
+        write_right(corner, 0, &Line::from(span(text, Role::Dim, theme)), buffer);
     }
 }
 

@@ -25,7 +25,8 @@ const UNTOUCHED: f64 = 1.000_001e-30;
 pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let Some(opened) = &state.tensors.opened else { return };
     let mut heading = title(&opened.tensor, true, theme);
-    heading.push_span(span("Esc closes, ←→ move ", Role::Dim, theme));
+    let text = theme.keys.told("{key:back} closes, ←→ move ", state.context());
+    heading.push_span(span(text, Role::Dim, theme));
     let inside = frame(heading, true, area, buffer, theme);
     let Some(detail) = &opened.detail else {
         write(inside, 0, &Line::from(span("reading its state", Role::Dim, theme)), buffer);
