@@ -47,6 +47,7 @@ fn tabs_rows_heads_panels_keys_and_answers_are_clicked() {
     terminal.wait_text(":█");
     terminal.mouse(65, middle);
     terminal.press("runs");
+    terminal.wait("the lines that fit", |screen| screen.contains(":runs█") && !screen.contains("micro-step"));
     terminal.click("the Runs screen");
     terminal.wait_text("runs 2");
     terminal.click("val loss");
