@@ -62,6 +62,7 @@ fn tabs_rows_heads_panels_keys_and_answers_are_clicked() {
     terminal.wait_text("adafactor on ");
     // A field is focused, then edited.
     terminal.click(" 3 Setup");
+    terminal.wait_text("next run");
     let field = terminal.find("accumulate");
     terminal.mouse(0, field);
     terminal.mouse(0, field);
