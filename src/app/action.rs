@@ -87,6 +87,8 @@ pub enum Action {
     Start,
     Edit,
     Reset,
+    /// The settings of an earlier run as the draft, one run after another.
+    Recent,
     NextOptimizer,
     AccumulateUp,
     AccumulateDown,
@@ -102,6 +104,14 @@ pub enum Action {
     ResumeRun,
     /// Move the selected run to the trash folder, once it is confirmed.
     Delete,
+    /// A new run from a checkpoint of the selected one: choose it, then draft it.
+    Fork,
+    /// Another name for the selected run.
+    Rename,
+    /// A note on the selected run.
+    Note,
+    /// The curves from each run's fork point, or from the start.
+    AlignFork,
     /// Put the draft at the end of the queue.
     Queue,
     /// Take the selected run out of the queue; asks first.
@@ -114,6 +124,8 @@ pub enum Action {
     CopyCommand,
     /// The help, with only those lines that hold a text.
     SearchHelp,
+    /// The texts that the model wrote, and back.
+    Samples,
 }
 
 /// An action's name in the palette and its line of help.
@@ -153,13 +165,29 @@ pub const ACTIONS: &[About] = &[
     about(Action::Unqueue, "unqueue", "take the selected run out of the queue"),
     about(Action::Edit, "edit", "edit the focused field"),
     about(Action::Reset, "reset", "the focused field back to its default"),
+    about(Action::Recent, "recent", "the draft as an earlier run was; again: before"),
     about(Action::NextOptimizer, "optimizer", "next optimizer in the draft"),
     about(Action::AccumulateUp, "accumulate-up", "twice the accumulation in the draft"),
     about(Action::AccumulateDown, "accumulate-down", "half the accumulation in the draft"),
     about(Action::Mark, "mark", "mark the run to compare it"),
     about(Action::CheckAccumulation, "accumulation-check", "1 x B against B x 1: is the gradient the same?"),
+    about(Action::Samples, "samples", "texts the model wrote at each validation"),
     about(Action::Scatter, "scatter", "memory against loss, with the Pareto front"),
     about(Action::ResumeRun, "resume-run", "go on with the selected run"),
+    about(Action::Fork, "fork", "a new run from the selected one's checkpoint"),
+    About {
+        action: Action::Rename,
+        name: "rename",
+        argument: "NAME",
+        help: "another name for the selected run",
+    },
+    About {
+        action: Action::Note,
+        name: "note",
+        argument: "TEXT",
+        help: "a note on the selected run; - takes it away",
+    },
+    about(Action::AlignFork, "align-fork", "runs: x from each run's fork point, or not"),
     about(Action::Delete, "delete", "the selected run to the trash; asks first"),
     about(Action::Refresh, "refresh", "read the list of runs again"),
     about(Action::Freeze, "freeze", "freeze the display; training goes on"),

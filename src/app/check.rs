@@ -1,8 +1,6 @@
 //! The check of accumulation as the UI asks for it: one at a time, in a process of its own.
 
-use std::collections::BTreeMap;
-
-use super::{Effect, State, action::Screen, focus::Overlay};
+use super::{Effect, State, action::Screen, draft::lines, focus::Overlay};
 use crate::protocol::AccumulationCheck;
 
 /// A check that runs or has ended, as its overlay shows it.
@@ -21,13 +19,13 @@ impl State {
     pub(super) fn check(&mut self) -> Vec<Effect> {
         let header = self.watching.as_ref().filter(|_| self.screen != Screen::Setup);
         let (of, settings) = match (header, &self.run.header) {
-            (Some(run), Some(header)) => (format!("run {}", run.name), settings(&header.explicit)),
+            (Some(run), Some(header)) => (format!("run {}", run.name), lines(&header.explicit)),
             (Some(_), None) => {
                 self.say("the run has not told its configuration yet: try again in a moment", true);
                 return Vec::new();
             }
             (None, _) => match self.form.start() {
-                Ok((resolved, name)) => (format!("draft {name}"), settings(&resolved.explicit)),
+                Ok((resolved, name)) => (format!("draft {name}"), lines(&resolved.explicit)),
                 Err(why) => {
                     self.say(format!("the draft cannot be checked: {why}"), true);
                     return Vec::new();
@@ -56,9 +54,4 @@ impl State {
             _ => None,
         }
     }
-}
-
-/// What was set by hand, as TOML.
-fn settings(explicit: &BTreeMap<String, String>) -> String {
-    explicit.iter().map(|(key, value)| format!("{key} = {value}\n")).collect()
 }

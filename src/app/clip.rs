@@ -147,8 +147,9 @@ enum Stands {
 const fn stands_of(status: Status) -> Stands {
     match status {
         Status::Starting | Status::Live | Status::Paused => Stands::Live,
+        Status::Queued => Stands::Complete,
         Status::Ended(reason) if reason.is_complete() => Stands::Complete,
-        Status::Ended(_) | Status::Crashed => Stands::Over,
+        Status::TakenOut | Status::Ended(_) | Status::Crashed => Stands::Over,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which panel has the focus on each screen, and which overlay lies over it.
 
-use super::{action::Screen, check::Check, palette::Palette};
+use super::{action::Screen, check::Check, fork::Choice, palette::Palette};
 
 /// A part of a screen that can have the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,8 +86,15 @@ pub enum Overlay {
         run: String,
         name: String,
     },
+    /// From which checkpoint of this run?
+    Fork(Choice),
     /// A check of accumulation, running or ended.
     Check(Check),
+    /// The texts that the model wrote: so many before the newest, scrolled by so many lines.
+    Samples {
+        back: usize,
+        scroll: usize,
+    },
 }
 
 /// Where a key is looked up first.
@@ -103,7 +110,9 @@ pub enum Context {
     StartBeside,
     Unqueue,
     Delete,
+    Fork,
     Check,
+    Samples,
     /// A line of text is being typed.
     Text,
     Palette,

@@ -1,5 +1,7 @@
 //! The draft of the next run: a form read off the table of fields.
 
+mod fork;
+
 use std::collections::BTreeMap;
 
 use crate::{
@@ -12,7 +14,8 @@ use crate::{
     protocol::Ledger,
 };
 
-use super::input::TextLine;
+use super::{Settings, draft, input::TextLine};
+pub use fork::Origin;
 
 /// The sections in the order of the form: what one changes most comes first.
 const SECTIONS: &[&str] =
@@ -46,6 +49,8 @@ pub struct Form {
     focused: &'static str,
     /// The field being typed into.
     pub editing: Option<TextLine>,
+    /// Draft and ledgers as they were before it was typed into.
+    untyped: Option<(Resolved, Vec<(OptimizerName, Ledger)>)>,
     pub error: Option<FieldError>,
     /// The draft as it was last valid.
     pub resolved: Resolved,
@@ -55,6 +60,10 @@ pub struct Form {
     pub last: Option<(String, Config)>,
     /// Name of the next run, when one was given.
     pub name: Option<String>,
+    /// The checkpoint of another run that it starts from.
+    pub fork: Option<Origin>,
+    /// The draft that the fork took the place of.
+    before: Option<Box<fork::Before>>,
 }
 
 impl Form {
@@ -70,11 +79,14 @@ impl Form {
             set: BTreeMap::new(),
             focused: PRESET,
             editing: None,
+            untyped: None,
             error: None,
             resolved,
             ledgers,
             last: None,
             name: None,
+            fork: None,
+            before: None,
         })
     }
 
@@ -145,6 +157,13 @@ impl Form {
         entries.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value).unwrap_or_default()
     }
 
+    /// The text of every field, for who asks for many of them; those that are absent have none.
+    pub fn values(&self) -> BTreeMap<&'static str, String> {
+        let mut values: BTreeMap<_, _> = self.resolved.config.entries().into_iter().collect();
+        values.extend(self.set.iter().map(|(key, text)| (*key, text.clone())));
+        values
+    }
+
     /// Whether a field was set by hand, here or before.
     pub fn by_hand(&self, key: &str) -> bool {
         self.set.contains_key(key) || self.resolved.explicit.contains_key(key)
@@ -155,6 +174,11 @@ impl Form {
         self.resolved.config.optimizer.name
     }
 
+    /// Its memory.
+    pub fn ledger(&self) -> Option<&Ledger> {
+        self.ledgers.iter().find(|(name, _)| *name == self.optimizer()).map(|(_, ledger)| ledger)
+    }
+
     /// The values a field steps through, if it does.
     fn choices(field: &Field) -> Option<Vec<&'static str>> {
         match field.kind {
@@ -163,6 +187,14 @@ impl Form {
             Kind::Bool => Some(vec!["false", "true"]),
             _ => None,
         }
+    }
+
+    /// Which of how many choices the focused field has, counted from 1.
+    pub fn choice(&self) -> Option<(usize, usize)> {
+        let field = self.field()?;
+        let choices = Self::choices(field)?;
+        let now = self.value(field.key);
+        Some((choices.iter().position(|choice| *choice == now)? + 1, choices.len()))
     }
 
     /// Whether the focused field steps through choices instead of being typed.
@@ -210,6 +242,32 @@ impl Form {
             self.cycle(true);
         } else {
             self.editing = Some(TextLine::new(plain(&self.value(self.focused))));
+            self.untyped = Some((self.resolved.clone(), self.ledgers.clone()));
+        }
+    }
+
+    /// Lets the plan follow what is being typed, as long as that can be used.
+    pub fn preview(&mut self) {
+        let Some(line) = &self.editing else { return };
+        self.error = None;
+        let typed = line.text().trim();
+        let mut texts = self.set.clone();
+        if typed.is_empty() {
+            texts.remove(self.focused);
+        } else {
+            texts.insert(self.focused, typed.to_owned());
+        }
+        let texts = texts.iter().map(|(key, value)| format!("{key}={value}"));
+        if let Ok(resolved) = self.base.clone().with_assignments(texts).and_then(|layers| layers.resolve()) {
+            self.ledgers = ledger::all(&resolved.config);
+            self.resolved = resolved;
+        }
+    }
+
+    /// The draft is again what it was before it was typed into.
+    fn take_back(&mut self) {
+        if let Some((resolved, ledgers)) = self.untyped.take() {
+            (self.resolved, self.ledgers) = (resolved, ledgers);
         }
     }
 
@@ -220,6 +278,7 @@ impl Form {
         let key = self.focused;
         if text.is_empty() {
             self.editing = None;
+            self.take_back();
             self.reset();
             return true;
         }
@@ -228,6 +287,7 @@ impl Form {
             return false;
         }
         self.editing = None;
+        self.take_back();
         self.put(key, text);
         true
     }
@@ -235,7 +295,23 @@ impl Form {
     /// Drops what is being typed.
     pub fn cancel(&mut self) {
         self.editing = None;
+        self.take_back();
         self.check(self.focused);
+    }
+
+    /// The draft of an earlier run in place of this one.
+    ///
+    /// # Errors
+    /// It cannot be used any more, and why; the draft stays as it is.
+    pub fn replace(&mut self, settings: &Settings) -> Result<(), String> {
+        let base = Layers::new().with_toml(&draft::lines(settings), "that run").map_err(|e| e.to_string())?;
+        let mut other = Self::new(base).map_err(|error| error.to_string())?;
+        (other.last, other.focused) = (self.last.take(), self.focused);
+        if !other.keys().contains(&other.focused) {
+            other.focused = PRESET;
+        }
+        *self = other;
+        Ok(())
     }
 
     /// The focused field as it was before it was set here.
@@ -295,6 +371,12 @@ impl Form {
     /// The draft with every combination of a grid, or why one of them cannot start.
     pub fn grid(&self, axes: &[String]) -> Result<Vec<(Resolved, String)>, String> {
         self.start()?;
+        if let Some(origin) = &self.fork {
+            return Err(format!(
+                "this is the draft of one fork of {}: {{key:queue}} queues it, {{key:back}} drops it",
+                origin.name
+            ));
+        }
         let texts = self.set.iter().map(|(key, value)| format!("{key}={value}"));
         let layers = self.base.clone().with_assignments(texts).map_err(|error| error.to_string())?;
         let members =
@@ -330,126 +412,4 @@ fn short(error: &ConfigError, key: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::app::input::Input;
-
-    fn form() -> Form {
-        Form::new(Layers::new()).unwrap()
-    }
-
-    fn edit(form: &mut Form, key: &'static str, text: &str) -> bool {
-        form.focused = key;
-        form.edit();
-        form.editing = Some(TextLine::new(text));
-        form.submit()
-    }
-
-    #[test]
-    fn the_form_holds_every_field_of_the_chosen_optimizer_and_no_other() {
-        for (optimizer, preset) in
-            OptimizerName::ALL.into_iter().flat_map(|name| [(name, "llama-nano"), (name, "distilbert-nano")])
-        {
-            let mut form = form();
-            form.assign("model.preset", preset).unwrap();
-            form.assign("optimizer.name", optimizer.as_str()).unwrap();
-            let keys = form.keys();
-            let own = format!("optimizer.{optimizer}.");
-            for field in FIELDS {
-                let others = field.key.matches('.').count() > 1 && !field.key.starts_with(&own);
-                let wanted = !others && fields::applies(field.key, form.resolved.config.model.arch);
-                assert_eq!(keys.contains(&field.key), wanted, "{} with {preset} and {optimizer}", field.key);
-            }
-        }
-    }
-
-    #[test]
-    fn another_preset_brings_the_keys_of_its_architecture() {
-        let mut form = form();
-        assert!(form.keys().contains(&"model.rope_theta") && !form.keys().contains(&"model.num_labels"));
-        form.focused = PRESET;
-        while form.value(PRESET) != "distilbert-nano" {
-            assert!(form.cycle(true));
-        }
-        assert!(form.error.is_none() && form.start().is_ok());
-        assert!(!form.keys().contains(&"model.rope_theta") && form.keys().contains(&"model.num_labels"));
-        assert_eq!(form.value("data.source"), "sentence-pairs");
-        // A key of the other architecture that was set by hand keeps the draft from starting, and can be reset.
-        form.assign("model.preset", "llama-nano").unwrap();
-        form.assign("model.rope_theta", "5000").unwrap();
-        assert!(form.assign("model.preset", "distilbert-nano").unwrap_err().contains("model.rope_theta"));
-        form.focused = "model.rope_theta";
-        assert!(form.keys().contains(&form.focused), "it can still be reached");
-        form.reset();
-        assert!(form.start().is_ok());
-    }
-
-    #[test]
-    fn single_keys_change_optimizer_and_accumulation() {
-        let mut form = form();
-        for expected in OptimizerName::ALL.into_iter().skip(1).chain([OptimizerName::AdamW]) {
-            form.next_optimizer();
-            assert_eq!(form.optimizer(), expected);
-        }
-        for expected in [2, 4, 8] {
-            form.accumulate(true);
-            assert_eq!(form.resolved.config.train.accumulate, expected);
-        }
-        form.accumulate(false);
-        assert_eq!(form.resolved.config.train.effective_batch(), 8 * 4);
-        assert!(edit(&mut form, "train.accumulate", "6"));
-        form.accumulate(false);
-        assert_eq!(form.resolved.config.train.accumulate, 4);
-        (0..20).for_each(|_| form.accumulate(true));
-        assert_eq!(form.resolved.config.train.accumulate, 4096);
-        (0..20).for_each(|_| form.accumulate(false));
-        assert_eq!(form.resolved.config.train.accumulate, 1);
-    }
-
-    #[test]
-    fn a_wrong_value_stays_open_with_the_reason_beside_it() {
-        let mut form = form();
-        assert!(!edit(&mut form, "train.micro_batch", "0"));
-        assert!(form.editing.is_some());
-        assert_eq!(form.error.as_ref().unwrap().text, "expected a whole number from 1 to 65536");
-        form.editing.as_mut().unwrap().input(Input::Clear);
-        form.editing.as_mut().unwrap().input(Input::Char('4'));
-        assert!(form.submit());
-        assert_eq!((form.resolved.config.train.micro_batch, form.error.clone()), (4, None));
-    }
-
-    #[test]
-    fn a_conflict_is_shown_and_keeps_the_draft_from_starting_until_it_is_solved() {
-        let mut form = form();
-        assert!(edit(&mut form, "model.num_attention_heads", "6"));
-        assert!(form.start().unwrap_err().contains("num_attention_heads"));
-        assert!(edit(&mut form, "model.hidden_size", "96"));
-        assert!(form.start().is_ok(), "{:?}", form.error);
-    }
-
-    #[test]
-    fn an_empty_field_goes_back_to_its_default() {
-        let mut form = form();
-        edit(&mut form, "train.seed", "7");
-        assert!(form.by_hand("train.seed"));
-        edit(&mut form, "train.seed", "");
-        assert_eq!((form.value("train.seed"), form.by_hand("train.seed")), ("1".into(), false));
-    }
-
-    #[test]
-    fn it_says_what_differs_from_the_last_run() {
-        let mut form = form();
-        form.last = Some(("before".into(), form.resolved.config.clone()));
-        assert!(form.differences().is_empty());
-        form.accumulate(true);
-        assert_eq!(form.differences(), vec![("train.accumulate", "2".into(), "1".into())]);
-    }
-
-    #[test]
-    fn settings_can_be_typed_by_their_short_key() {
-        let mut form = form();
-        form.assign("optimizer.lr", "5e-4").unwrap();
-        assert_eq!(form.resolved.config.optimizer.adamw.lr, 5e-4);
-        assert!(form.assign("train.acumulate", "2").unwrap_err().contains("train.accumulate"));
-    }
-}
+mod tests;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::status::Waiting;
 use crate::protocol::Command;
 
 /// Questions and commands whose answer is still awaited, at most.
@@ -34,6 +35,8 @@ pub struct Link {
     pub control: Control,
     /// The worker is gone: its lock is free.
     pub gone: bool,
+    /// Why there is none yet.
+    pub waits: Option<Waiting>,
     pub pending: VecDeque<Pending>,
     /// When the record grew last, in seconds since the UI started.
     pub heard: f64,

@@ -1,6 +1,14 @@
-//! Going on with a run, and moving one to the trash.
+//! What is done with one run of the list: going on with it, naming it, writing a note on it, moving it to the trash.
 
-use super::{Effect, State, action::Screen, focus::Overlay};
+use super::{Effect, State, action::Screen, focus::Overlay, input::TextLine, palette::Palette};
+
+/// What a person changes of a run that has been made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Relabel {
+    Name(String),
+    /// Empty: the note is taken away.
+    Note(String),
+}
 
 impl State {
     /// The selected run, if this UI may change what is on the disk and nothing else holds the run.
@@ -31,6 +39,56 @@ impl State {
         self.say(format!("going on with {name}"), false);
         self.starting = true;
         vec![Effect::Resume { run }]
+    }
+
+    /// The run that a command without one means: the selected one of the list, elsewhere the one on the screen.
+    pub(super) fn subject(&self) -> Option<(String, String)> {
+        if self.screen == Screen::Runs {
+            return self.runs.rows.get(self.runs.selected).map(|row| (row.id.clone(), row.name.clone()));
+        }
+        self.watching.as_ref().map(|run| (run.id.clone(), run.name.clone()))
+    }
+
+    /// Opens the palette with the present name of the run in it, or its note.
+    pub(super) fn ask_label(&mut self, name: bool) {
+        if self.options.readonly {
+            return self.say("read-only: started with --readonly", true);
+        }
+        let Some((id, called)) = self.subject() else {
+            return self.say("choose a run on screen {key:runs}", true);
+        };
+        if self.screen == Screen::Runs {
+            // It stays the selected one while a new run comes into the list.
+            self.runs.select(self.runs.selected);
+        }
+        let note = || self.runs.all.iter().find(|row| row.id == id).and_then(|row| row.note.clone());
+        let text =
+            if name { format!("rename {called}") } else { format!("note {}", note().unwrap_or_default()) };
+        self.overlay = Overlay::Palette(Palette { line: TextLine::new(text), ..Palette::default() });
+    }
+
+    /// Gives the run that is meant another name, or writes a note on it.
+    pub(super) fn relabel(&mut self, label: Relabel) -> Vec<Effect> {
+        if self.options.readonly {
+            self.say("read-only: started with --readonly", true);
+            return Vec::new();
+        }
+        match self.subject() {
+            Some((run, _)) => vec![Effect::Relabel { run, label }, Effect::LoadRuns],
+            None => {
+                self.say("choose a run on screen {key:runs}", true);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The run on the screen is called what the list calls it.
+    pub(super) fn renamed(&mut self) {
+        let Some(run) = &mut self.watching else { return };
+        let listed = self.runs.all.iter().find(|row| row.id == run.id && !row.name.is_empty());
+        if let Some(row) = listed {
+            run.name.clone_from(&row.name);
+        }
     }
 
     /// Asks whether the selected run is to go to the trash, and moves it when it was asked already.
@@ -85,6 +143,35 @@ mod tests {
         assert!(act(&mut state, Action::ResumeRun).is_empty());
         state.update(Msg::Failed("it has made all of its updates".into()));
         assert_eq!(act(&mut state, Action::ResumeRun).len(), 1, "after it failed it may be tried again");
+    }
+
+    #[test]
+    fn a_run_is_named_and_noted_from_the_list_and_from_the_palette() {
+        let mut state = recorded::watching(Screen::Runs, "adamw");
+        state.runs.select(2);
+        let id = "20260301T101500-demo";
+        act(&mut state, Action::Rename);
+        let Overlay::Palette(palette) = &state.overlay else { panic!("{:?}", state.overlay) };
+        assert_eq!(palette.line.text(), "rename demo");
+        for letter in "-2".chars() {
+            state.update(Msg::Input(crate::app::input::Input::Char(letter)));
+        }
+        let label = Relabel::Name("demo-2".into());
+        assert_eq!(state.update(Msg::Submit), [Effect::Relabel { run: id.into(), label }, Effect::LoadRuns]);
+        let mut rows = recorded::run_rows();
+        (rows[2].name, rows[2].note) = ("demo-2".into(), Some("the first".into()));
+        state.update(Msg::Runs(rows));
+        assert_eq!(state.watching.as_ref().unwrap().name, "demo-2", "it is the run on the screen, too");
+        act(&mut state, Action::Note);
+        let Overlay::Palette(palette) = &state.overlay else { panic!("{:?}", state.overlay) };
+        assert_eq!(palette.line.text(), "note the first");
+        act(&mut state, Action::Back);
+        state.runs.filter = TextLine::new("FIRST");
+        state.runs.arrange();
+        assert_eq!(state.runs.rows.len(), 1, "a note is found");
+        state.options.readonly = true;
+        act(&mut state, Action::Rename);
+        assert_eq!(state.overlay, Overlay::None);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::{
     focus::{Overlay, Panel},
     input::{Input, TextLine},
     link::{Control, Link},
+    manage::Relabel,
     palette::Request,
     run::{RunView, Status},
 };
@@ -24,7 +25,7 @@ impl State {
             self.overlay = Overlay::Help { scroll: 0 };
         } else if let Some(line) = &mut self.form.editing {
             line.input(input);
-            self.form.error = None;
+            self.form.preview();
         } else if self.runs.filtering && self.screen == Screen::Runs {
             self.runs.filter.input(input);
             self.runs.arrange();
@@ -94,6 +95,7 @@ impl State {
                 }
             }
             Request::Grid(axes) => return self.grid(&axes),
+            Request::Save(path) => return self.save_draft(&path),
             Request::Name(name) => {
                 self.say(format!("the next run is called {name}"), false);
                 self.form.name = Some(name);
@@ -108,6 +110,8 @@ impl State {
                 return self.hold_beside(id, name);
             }
             Request::Picture(path) => return vec![Effect::Picture { path }],
+            Request::Rename(name) => return self.relabel(Relabel::Name(name)),
+            Request::Note(note) => return self.relabel(Relabel::Note(note)),
             Request::Export(format) => match &self.watching {
                 Some(run) => return vec![Effect::Export { run: run.id.clone(), format }],
                 None => self.say("no run is open: there is nothing to export", true),
@@ -118,6 +122,9 @@ impl State {
 
     /// Does what a line of the palette says; one that takes words after it is put there to be typed on.
     pub(super) fn choose(&mut self, at: usize) -> Vec<Effect> {
+        if let Overlay::Fork(choice) = &mut self.overlay {
+            choice.selected = at.min(choice.updates.len().saturating_sub(1));
+        }
         let Overlay::Palette(palette) = &mut self.overlay else { return Vec::new() };
         palette.selected = at;
         if palette.complete() { Vec::new() } else { self.submit(false) }
@@ -146,11 +153,22 @@ impl State {
         }
     }
 
+    pub(super) fn zoom_at(&mut self, panel: Panel, update: u64, closer: bool) {
+        self.click(panel, None);
+        if self.overlay == Overlay::None {
+            self.replot(|plot, made| plot.zoom_round(closer, Some(update), made));
+        }
+    }
+
     pub(super) fn watch(&mut self, run: RunRef) {
+        self.leave_behind(&run);
         self.watching = Some(run);
         self.replay = None;
         self.run = RunView::default();
         let started = std::mem::take(&mut self.starting);
+        if started {
+            self.form.unfork();
+        }
         self.leaving = self.leaving.filter(|_| started);
         (self.frozen, self.link) = (None, Link::default());
         self.link.heard = self.now;
@@ -186,6 +204,7 @@ impl State {
                     }
                 }
                 Event::RunEnded(_) => self.tensors.outdated(),
+                Event::Sample(_) => self.sample_came(),
                 _ => {}
             }
         }
@@ -199,7 +218,7 @@ impl State {
             self.tensors.outdated();
         }
         let went = !alive && !self.link.gone;
-        self.link.gone = !alive;
+        (self.link.gone, self.link.waits) = (!alive, None);
         self.link.followed |= alive;
         if !alive {
             self.link.control = Control::None;
@@ -209,15 +228,6 @@ impl State {
             if went { self.call_crash().into_iter().collect() } else { Vec::new() };
         effects.extend(self.leave_if_over());
         effects
-    }
-
-    fn leave_if_over(&self) -> Vec<Effect> {
-        let over = matches!(self.status(), Some(Status::Ended(_) | Status::Crashed));
-        match self.leaving {
-            // The worker removes its lock and socket after its last line: wait until it is gone.
-            Some(code) if over && self.link.gone => vec![Effect::Quit { code }],
-            _ => Vec::new(),
-        }
     }
 
     pub(super) fn connected(&mut self, control: Control) {
@@ -285,11 +295,13 @@ impl State {
         if self.screen == Screen::State && self.frozen.is_none() {
             effects.extend(self.ask_state());
         }
+        effects.extend(self.ask_room());
         let listed = self.runs.asked.is_some_and(|asked| now - asked < LIST_SECONDS);
         if self.screen == Screen::Runs && !listed {
             self.runs.asked = Some(now);
             effects.push(Effect::LoadRuns);
         }
+        effects.extend(self.look_after_others());
         effects
     }
 
@@ -310,7 +322,8 @@ impl State {
         }
         // While a recording is played its own statistics are shown, not those of its end.
         let playing = self.replay.is_some() && self.status().is_some_and(Status::is_live);
-        if self.is_live() || playing {
+        let unmade = matches!(self.status(), Some(Status::Queued | Status::TakenOut));
+        if self.is_live() || playing || unmade {
             return Vec::new();
         }
         // A run that is not live does not change: what was read of it stays.

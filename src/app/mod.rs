@@ -7,12 +7,17 @@ pub mod action;
 mod call;
 pub mod check;
 mod clip;
+mod draft;
+pub mod filter;
 pub mod focus;
+pub mod fork;
 pub mod form;
 pub mod input;
+pub mod leaving;
 pub mod link;
 pub mod look;
-mod manage;
+pub mod manage;
+pub mod marker;
 mod messages;
 pub mod opened;
 pub mod palette;
@@ -21,28 +26,35 @@ mod queue;
 #[cfg(test)]
 pub(crate) mod recorded;
 mod replay;
+pub mod room;
 pub mod run;
 pub mod runs;
+mod samples;
 pub mod series;
 pub mod slice;
+pub mod status;
 pub mod tensors;
 pub(crate) mod update;
 
 use crate::{
-    config::{ConfigError, Layers, Resolved},
+    config::{ConfigError, DeviceName, Layers, Resolved},
     protocol::{AccumulationCheck, Answer, Command, Event, StateDetail, StateReport},
 };
 
 use action::{Action, Screen};
+pub use draft::Settings;
 use focus::{Context, Focus, Overlay, Panel};
-use form::Form;
+use form::{Form, Origin};
 use input::{Input, TextLine};
+use leaving::Others;
 use link::{Control, Link};
 use look::ThemeName;
+use manage::Relabel;
 use plot::Plot;
 pub use replay::Replay;
-use run::{RunView, Status};
-use runs::{Comparison, Curves, RunRow, Runs};
+use room::{Room, Rooms};
+use run::{RunView, Status, Waiting};
+use runs::{Comparison, Curves, Order, RunRow, Runs};
 use series::XAxis;
 use tensors::{History, Tensors};
 
@@ -82,13 +94,17 @@ pub enum Msg {
         panel: Panel,
         update: u64,
     },
+    /// The wheel over a chart, on that update.
+    ZoomAt {
+        panel: Panel,
+        update: u64,
+        closer: bool,
+    },
     /// A mouse click on a tab.
     Tab(Screen),
     /// A mouse click on the head of a column of the table.
     Sort(tensors::Column),
-    /// A mouse click on the head of a column of the list of runs.
-    Order(runs::Order),
-    /// A mouse click on that line of the palette.
+    /// A mouse click on that line of the palette, or of the checkpoints to fork.
     Choose(usize),
     /// The first line shown of the help.
     HelpTo(usize),
@@ -101,6 +117,8 @@ pub enum Msg {
         speed: f64,
     },
     Events(Vec<Event>),
+    /// How far the data of the watched run is, which has not begun.
+    Preparing(String),
     /// So many lines of the watched run's record cannot be read.
     Unreadable(u64),
     /// A run was started; its directory. The shell watches it.
@@ -111,6 +129,12 @@ pub enum Msg {
     Crash(Vec<String>),
     /// Whether a worker holds the watched run's lock.
     Alive(bool),
+    /// Why the watched run has no worker yet.
+    Waits(Option<Waiting>),
+    /// Ids of those that are live of the runs that were asked about.
+    Others {
+        live: Vec<String>,
+    },
     Connected(Control),
     Answer {
         id: u64,
@@ -141,6 +165,30 @@ pub enum Msg {
     Checked {
         number: u64,
         answer: Result<Box<AccumulationCheck>, String>,
+    },
+    /// Updates of the checkpoints of a run that is to be forked, or why there are none.
+    Checkpoints {
+        run: String,
+        name: String,
+        found: Result<Vec<u64>, String>,
+    },
+    /// What was set by hand for a run when that checkpoint was written.
+    ForkBase {
+        origin: Origin,
+        base: Result<Box<Layers>, String>,
+    },
+    /// A click on the head of a column of the list of runs.
+    SortBy(Order),
+    /// The memory of the device that was asked for, and which device that is.
+    Room {
+        asked: DeviceName,
+        device: DeviceName,
+        room: Option<Room>,
+    },
+    /// What was set by hand for a run.
+    Draft {
+        run: String,
+        settings: Result<Settings, String>,
     },
     /// Runs were queued, by name, or none was and why.
     Queued(Result<Vec<String>, String>),
@@ -174,6 +222,14 @@ pub enum Effect {
     Unqueue {
         run: String,
     },
+    /// Tell a run that is not watched to stop.
+    StopRun {
+        run: RunRef,
+    },
+    /// Look which of these are live.
+    LookAlive {
+        runs: Vec<RunRef>,
+    },
     /// Watch the run of that id, prefix, name or path.
     Watch {
         run: String,
@@ -181,6 +237,28 @@ pub enum Effect {
     /// Go on with a run that is not live.
     Resume {
         run: String,
+    },
+    /// Start a run from that checkpoint of another one with these settings changed, or put it at the end of the queue.
+    Fork {
+        run: String,
+        update: u64,
+        set: Vec<String>,
+        name: String,
+        queued: bool,
+    },
+    /// Find the checkpoints of a run that is to be forked.
+    LoadCheckpoints {
+        run: String,
+    },
+    /// Read what was set by hand for that run when that checkpoint was written.
+    LoadFork {
+        run: String,
+        update: u64,
+    },
+    /// Give a run another name, or write a note on it.
+    Relabel {
+        run: String,
+        label: Relabel,
     },
     /// Move a run to the trash folder.
     Delete {
@@ -234,6 +312,20 @@ pub enum Effect {
     },
     /// Nobody waits for the running check any more.
     StopCheck,
+    /// Look at the memory of that device; `asked` is what the draft calls it.
+    LoadRoom {
+        asked: DeviceName,
+        device: DeviceName,
+    },
+    /// Read what was set by hand for that run.
+    LoadDraft {
+        run: String,
+    },
+    /// Write a new file.
+    SaveDraft {
+        path: String,
+        text: String,
+    },
     /// Stop the clock of the replay, or let it go on.
     PauseReplay {
         paused: bool,
@@ -304,8 +396,14 @@ pub struct State {
     pub journal_scroll: usize,
     /// A run was started and is not watched yet.
     pub starting: bool,
+    /// The runs that were watched before and are live.
+    pub others: Others,
     /// Checks of accumulation that were asked for.
     checks: u64,
+    /// Memory of the draft's device.
+    rooms: Rooms,
+    /// The earlier run whose settings the draft took last.
+    recent: Option<String>,
     /// Exit code to leave with once the run has ended.
     pub leaving: Option<i32>,
     /// Counts the changes that can be seen.
@@ -343,7 +441,10 @@ impl State {
             searching: false,
             journal_scroll: 0,
             starting: false,
+            others: Others::default(),
             checks: 0,
+            rooms: Rooms::default(),
+            recent: None,
             leaving: None,
             revision: 0,
             now: 0.0,
@@ -358,7 +459,10 @@ impl State {
 
     /// Where the watched run stands; nothing when none is watched.
     pub fn status(&self) -> Option<Status> {
-        self.watching.as_ref().map(|_| self.run.status(self.link.gone))
+        self.watching.as_ref().map(|_| match (self.run.status(self.link.gone), &self.link.waits) {
+            (Status::Starting, Some(waits)) => waits.status(),
+            (status, _) => status,
+        })
     }
 
     /// Whether a worker trains the watched run.
@@ -393,7 +497,9 @@ impl State {
             Overlay::StartBeside => return Context::StartBeside,
             Overlay::Delete { .. } => return Context::Delete,
             Overlay::Unqueue { .. } => return Context::Unqueue,
+            Overlay::Fork(_) => return Context::Fork,
             Overlay::Check(_) => return Context::Check,
+            Overlay::Samples { .. } => return Context::Samples,
             Overlay::None => {}
         }
         match self.screen {
@@ -423,9 +529,13 @@ impl State {
     }
 
     fn take(&mut self, msg: Msg) -> Vec<Effect> {
-        if !matches!(msg, Msg::Tick { .. }) {
-            self.revision += 1;
-        }
+        // What tells nothing new draws nothing.
+        let silent = match &msg {
+            Msg::Tick { .. } | Msg::Room { .. } => true,
+            Msg::Runs(rows) => self.runs.loaded && *rows == self.runs.all,
+            _ => false,
+        };
+        self.revision += u64::from(!silent);
         match msg {
             Msg::Tick { now } => return self.tick(now),
             Msg::Action(action) => return self.act(action),
@@ -435,9 +545,9 @@ impl State {
             Msg::Cancel => self.cancel(),
             Msg::Click { panel, row } => self.click(panel, row),
             Msg::Point { panel, update } => self.point(panel, update),
+            Msg::ZoomAt { panel, update, closer } => self.zoom_at(panel, update, closer),
             Msg::Tab(screen) => return self.act(Action::Show(screen)),
             Msg::Sort(column) => self.tensors.sort_by(column),
-            Msg::Order(order) => self.runs.order_by(order),
             Msg::Choose(at) => return self.choose(at),
             Msg::HelpTo(line) => {
                 if let Overlay::Help { scroll } = &mut self.overlay {
@@ -447,14 +557,20 @@ impl State {
             Msg::Watching { run } => self.watch(run),
             Msg::Replaying { speed } => self.replay = Some(Replay { speed, paused: false }),
             Msg::Events(events) => return self.events(&events),
+            Msg::Preparing(line) => self.run.preparing = Some(line),
             Msg::Unreadable(lines) => self.run.unreadable(lines),
             Msg::Started { .. } => {}
             Msg::Crash(lines) => self.run.crashed(lines),
             Msg::Alive(alive) => return self.alive(alive),
+            Msg::Waits(waits) => self.link.waits = waits,
+            Msg::Others { live } => return self.others_alive(&live),
             Msg::Connected(control) => self.connected(control),
             Msg::Answer { id, answer } => self.answered(id, answer),
             Msg::Runs(rows) => {
-                self.runs.load(rows);
+                if !silent {
+                    self.runs.load(rows);
+                }
+                self.renamed();
                 if self.form.last.is_none() {
                     self.form.last = self.runs.newest_config();
                 }
@@ -484,6 +600,16 @@ impl State {
             }
             Msg::State { .. } | Msg::History { .. } => {}
             Msg::Checked { number, answer } => self.checked(number, answer),
+            Msg::Checkpoints { run, name, found } => self.checkpoints_read(run, name, found),
+            Msg::ForkBase { origin, base } => return self.fork_read(origin, base),
+            Msg::SortBy(order) => {
+                self.focus.set(Screen::Runs, Panel::List);
+                self.runs.sort_by(order);
+            }
+            Msg::Room { asked, device, room } => {
+                self.revision += u64::from(self.room_told(asked, device, room));
+            }
+            Msg::Draft { run, settings } => self.draft_read(&run, settings),
             Msg::Queued(outcome) => return self.queued(outcome),
             Msg::Done(text) => self.say(text, false),
             Msg::Failed(text) => {

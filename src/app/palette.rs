@@ -5,12 +5,16 @@ use super::{
     input::TextLine,
     look::ThemeName,
 };
-use crate::run::export::NAMES;
+use crate::run::{
+    export::NAMES,
+    label::{note_text, run_name},
+};
 
 /// Commands that are no single action: name, argument, help.
 const MORE: &[(&str, &str, &str)] = &[
     ("set", "KEY=VALUE", "set a field of the draft"),
     ("grid", "KEY=A,B KEY=C,D", "queue the draft with every combination"),
+    ("save", "FILE", "write the draft as a configuration file"),
     ("name", "NAME", "name of the next run"),
     ("watch", "RUN", "watch another run: id, start of it, or name"),
     ("beside-run", "RUN", "the opened tensor beside that run's"),
@@ -29,8 +33,13 @@ pub enum Request {
     Name(String),
     /// One `key=a,b` each.
     Grid(Vec<String>),
+    /// Write the draft into that file.
+    Save(String),
     Watch(String),
     Beside(String),
+    Rename(String),
+    /// Empty: the note is taken away.
+    Note(String),
     Export(String),
     /// A file to draw the screen into.
     Picture(String),
@@ -161,6 +170,8 @@ impl Palette {
             },
             "grid" if argument.is_empty() => needs("KEY=A,B"),
             "grid" => Ok(Request::Grid(axes(argument))),
+            "save" if argument.is_empty() => needs("a file"),
+            "save" => Ok(Request::Save(argument.to_owned())),
             "name" if argument.is_empty() => needs("a name"),
             "name" => Ok(Request::Name(argument.to_owned())),
             "watch" if argument.is_empty() => needs("a run"),
@@ -171,6 +182,9 @@ impl Palette {
             "picture" => Ok(Request::Picture(argument.to_owned())),
             "export" if argument.is_empty() => needs("a format"),
             "export" => Ok(Request::Export(argument.to_owned())),
+            "rename" if !argument.is_empty() => run_name(argument).map(Request::Rename),
+            "note" if argument == "-" => Ok(Request::Note(String::new())),
+            "note" if !argument.is_empty() => note_text(argument).map(Request::Note),
             _ if !argument.is_empty() => Err(format!("`{name}` takes nothing after it")),
             _ => ACTIONS
                 .iter()
@@ -198,6 +212,7 @@ fn example(name: &str) -> &'static str {
         "grid" => "optimizer.name=adamw,adafactor train.accumulate=1,4",
         "set" => "train.accumulate=4",
         "name" => "wide-model",
+        "save" => "wide.toml",
         "watch" | "beside-run" => "latest",
         "picture" => "screen.svg",
         _ => "csv",
@@ -264,6 +279,9 @@ mod tests {
         assert_eq!(grid, Ok(Request::Grid(axes)));
         assert!(typed("grid").submit().unwrap_err().contains("KEY=A,B"));
         assert!(typed("zzz").submit().unwrap_err().contains("zzz"));
+        assert_eq!(typed("rename a b").submit(), Ok(Request::Rename("a b".into())));
+        assert!(typed("rename latest").submit().unwrap_err().contains("newest run"));
+        assert_eq!(typed("note - ").submit(), Ok(Request::Note(String::new())));
         let set = Request::Set { key: "train.seed".into(), value: "3".into() };
         assert_eq!(typed("set train.seed = 3").submit(), Ok(set));
     }

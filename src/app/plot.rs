@@ -41,6 +41,11 @@ impl Plot {
 
     /// Half as many updates, or twice as many, round the cursor or else up to the last one shown.
     pub fn zoom(&mut self, closer: bool, made: (u64, u64)) {
+        self.zoom_round(closer, self.cursor, made);
+    }
+
+    /// The same round that update, which stays where it is in the chart.
+    pub fn zoom_round(&mut self, closer: bool, update: Option<u64>, made: (u64, u64)) {
         let (first, last) = self.shown(made).unwrap_or(made);
         let (span, whole) = (last - first, made.1.saturating_sub(made.0));
         let wanted = if closer { (span / 2).max(CLOSEST) } else { span.saturating_mul(2) };
@@ -48,9 +53,9 @@ impl Plot {
             return self.reset();
         }
         self.span = Some(wanted);
-        if let Some(cursor) = self.cursor.filter(|cursor| (first..=last).contains(cursor)) {
-            let after = (last - cursor) as f64 / span.max(1) as f64 * wanted as f64;
-            self.end_at(cursor.saturating_add(after.round() as u64), made);
+        if let Some(update) = update.filter(|update| (first..=last).contains(update)) {
+            let after = (last - update) as f64 / span.max(1) as f64 * wanted as f64;
+            self.end_at(update.saturating_add(after.round() as u64), made);
         }
     }
 
@@ -175,6 +180,15 @@ mod tests {
         assert!(last - first == CLOSEST && (first..=last).contains(&251));
         plot.zoom(true, (1, 3));
         assert_eq!(plot.shown((1, 3)), None, "nothing to zoom into");
+    }
+
+    #[test]
+    fn zooming_round_an_update_needs_no_cursor_and_sets_none() {
+        let mut plot = Plot::default();
+        plot.zoom_round(true, Some(251), MADE);
+        assert_eq!((plot.shown(MADE), plot.cursor), (Some((126, 626)), None));
+        plot.zoom_round(false, Some(251), MADE);
+        assert_eq!(plot.shown(MADE), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Queueing the draft, a grid of it, and taking runs out of the queue again.
 
-use super::{Effect, State, action::Screen, focus::Overlay};
+use super::{Effect, State, action::Screen, focus::Overlay, run::Status};
+use crate::protocol::Command;
 
 impl State {
     /// Puts the draft at the end of the queue; on another screen than Setup it is shown first.
@@ -13,7 +14,14 @@ impl State {
             return self.show(Screen::Setup);
         }
         let drafts = self.form.start().map(|draft| vec![draft]);
-        self.enqueue(drafts)
+        match &drafts {
+            Ok(draft) if !self.options.readonly && self.form.fork.is_some() => {
+                let name = draft[0].1.clone();
+                self.say(format!("queueing the fork {name}"), false);
+                self.begin_fork(&name, true).into_iter().collect()
+            }
+            _ => self.enqueue(drafts),
+        }
     }
 
     /// Queues every combination of some settings on top of the draft.
@@ -44,10 +52,13 @@ impl State {
     /// Tells what was queued and reads the list again.
     pub(super) fn queued(&mut self, outcome: Result<Vec<String>, String>) -> Vec<Effect> {
         match outcome {
-            Ok(names) => match &names[..] {
-                [name] => self.say(format!("queued: {name} starts when its turn comes"), false),
-                names => self.say(format!("{} runs are queued, one after another", names.len()), false),
-            },
+            Ok(names) => {
+                self.form.unfork();
+                match &names[..] {
+                    [name] => self.say(format!("queued: {name} starts when its turn comes"), false),
+                    names => self.say(format!("{} runs are queued, one after another", names.len()), false),
+                }
+            }
             Err(why) => {
                 self.say(format!("nothing is queued: {why}"), true);
                 return Vec::new();
@@ -65,7 +76,10 @@ impl State {
             return vec![Effect::Unqueue { run: id }];
         }
         if self.screen != Screen::Runs {
-            return self.show(Screen::Runs);
+            return match self.status() {
+                Some(Status::Queued) => self.unqueue_watched(),
+                _ => self.show(Screen::Runs),
+            };
         }
         let selected = self.runs.rows.get(self.runs.selected);
         match selected {
@@ -81,6 +95,24 @@ impl State {
         }
         Vec::new()
     }
+
+    /// Asks whether the run on the screen, which waits, is to leave the queue.
+    pub(super) fn unqueue_watched(&mut self) -> Vec<Effect> {
+        match &self.watching {
+            _ if self.options.readonly => self.say("read-only: started with --readonly", true),
+            Some(run) => self.overlay = Overlay::Unqueue { id: run.id.clone(), name: run.name.clone() },
+            None => {}
+        }
+        Vec::new()
+    }
+
+    /// Why a command goes nowhere while the run on the screen has no worker yet.
+    pub(super) fn not_started(&self, command: &Command) -> String {
+        let what = command.name().replace('_', " ");
+        let why = self.link.waits.as_ref().map_or_else(String::new, |waits| waits.sentence());
+        let then = if self.status() == Some(Status::Queued) { "; {key:stop} takes it out" } else { "" };
+        format!("{what}: the run has not started, {why}{then}")
+    }
 }
 
 #[cfg(test)]
@@ -91,7 +123,9 @@ mod tests {
         focus::{Context, Overlay},
         input::Input,
         recorded,
+        run::{Status, Waiting},
     };
+    use crate::{app::RunRef, run::queue::Waits};
 
     fn act(state: &mut State, action: Action) -> Vec<Effect> {
         state.update(Msg::Action(action))
@@ -150,6 +184,52 @@ mod tests {
         state.runs.select(1);
         assert_eq!(act(&mut state, Action::Unqueue), []);
         assert!(said(&state).contains("does not wait"), "{}", said(&state));
+    }
+
+    /// A run is watched that waits behind another one.
+    fn waiting() -> State {
+        let mut state = recorded::watching(Screen::Train, "adamw");
+        state.update(Msg::Alive(false));
+        state.update(Msg::Watching {
+            run: RunRef { id: "q".into(), name: "next".into(), ..RunRef::default() },
+        });
+        let waits =
+            Waits { place: 2, of: 3, behind: vec!["busy".into()], after: Some("first".into()), runner: true };
+        state.update(Msg::Waits(Some(Waiting::InLine(waits))));
+        state
+    }
+
+    #[test]
+    fn a_watched_run_that_waits_takes_no_command_and_leaves_the_queue_when_it_is_to_stop() {
+        let mut state = waiting();
+        assert_eq!((state.status(), state.is_live()), (Some(Status::Queued), false));
+        for action in [Action::PauseResume, Action::StepUpdate, Action::Checkpoint] {
+            assert_eq!(act(&mut state, action), []);
+            let told = said(&state);
+            assert!(
+                told.contains("has not started, place 2 of 3") && told.contains("{key:stop} takes it out"),
+                "{told}"
+            );
+            assert!(state.link.held().is_empty(), "nothing is kept for later");
+        }
+        assert_eq!(act(&mut state, Action::Stop), []);
+        assert_eq!(state.context(), Context::Unqueue);
+        assert_eq!(act(&mut state, Action::Unqueue), [Effect::Unqueue { run: "q".into() }]);
+        state.update(Msg::Waits(Some(Waiting::TakenOut)));
+        assert_eq!(state.status(), Some(Status::TakenOut));
+        act(&mut state, Action::Stop);
+        assert!(said(&state).contains("taken out of the queue"), "{}", said(&state));
+        assert_eq!(act(&mut state, Action::Quit), [Effect::Quit { code: 0 }], "the queue needs no UI");
+    }
+
+    #[test]
+    fn a_run_whose_turn_has_come_is_starting_and_asked_about() {
+        let mut state = waiting();
+        assert_eq!(act(&mut state, Action::Show(Screen::State)), [], "there is no checkpoint to read");
+        state.update(Msg::Alive(true));
+        assert_eq!(state.status(), Some(Status::Starting));
+        act(&mut state, Action::Quit);
+        assert_eq!(state.context(), Context::Quit);
     }
 
     #[test]

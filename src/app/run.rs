@@ -5,87 +5,23 @@ use std::collections::VecDeque;
 use crate::{
     protocol::{
         CheckpointWritten, CommandRecord, Event, Header, Host, Level, Reason, Resumed, RunEnded, StateReport,
-        Update, Validation, Window,
+        TextSample, Update, Validation, Window,
     },
     run::pulse::Pulse,
 };
 
 use super::series::{Place, Series};
+pub use super::{
+    marker::{Marker, MarkerKind},
+    status::{Status, Waiting},
+};
 
 /// Most lines the journal keeps.
 const JOURNAL: usize = 500;
 /// Most markers a chart can carry.
 const MARKERS: usize = 400;
-
-/// Where a run stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// The worker has not written its first line yet.
-    Starting,
-    Live,
-    Paused,
-    Ended(Reason),
-    /// The worker is gone and wrote no end.
-    Crashed,
-}
-
-impl Status {
-    /// Whether a worker is there to take commands.
-    pub const fn is_live(self) -> bool {
-        matches!(self, Self::Starting | Self::Live | Self::Paused)
-    }
-
-    /// The word on the screen.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Live => "live",
-            Self::Paused => "paused",
-            Self::Ended(reason) => reason.as_str(),
-            Self::Crashed => "crashed",
-        }
-    }
-}
-
-/// What a vertical line in a chart stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MarkerKind {
-    /// The rate was overridden, or given back to the schedule.
-    Rate,
-    Paused,
-    /// The run was told to stop.
-    Stopped,
-    Checkpoint,
-    Resumed,
-    /// The checkpoint of another run that this one started from.
-    Forked,
-    Alert,
-    /// An update was skipped because its gradient was not finite.
-    Skipped,
-}
-
-impl MarkerKind {
-    /// The letter above the line.
-    pub const fn letter(self) -> char {
-        match self {
-            Self::Rate => 'r',
-            Self::Paused => 'p',
-            Self::Stopped => 's',
-            Self::Checkpoint => 'c',
-            Self::Resumed => 'R',
-            Self::Forked => 'F',
-            Self::Alert => '!',
-            Self::Skipped => 'x',
-        }
-    }
-}
-
-/// Something that happened at an update.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Marker {
-    pub place: Place,
-    pub kind: MarkerKind,
-}
+/// Most texts that are kept of those that the model wrote.
+const SAMPLES: usize = 500;
 
 /// The most bytes that were measured, by source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -124,6 +60,8 @@ pub struct Entry {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunView {
     pub header: Option<Box<Header>>,
+    /// How far its data is, as long as it has not begun.
+    pub preparing: Option<String>,
     /// The newest update.
     pub update: Option<Update>,
     pub window: Option<Window>,
@@ -143,6 +81,8 @@ pub struct RunView {
     pub rate: Series,
     pub journal: VecDeque<Entry>,
     pub markers: VecDeque<Marker>,
+    /// Texts that the model wrote, oldest first.
+    pub samples: VecDeque<TextSample>,
     pub paused: bool,
     /// The learning rate that overrides the schedule.
     pub rate_override: Option<f64>,
@@ -163,6 +103,7 @@ impl RunView {
             Event::Update(update) => self.updated(update),
             Event::Window(window) => self.window = Some(*window),
             Event::Validation(validation) => self.validated(validation),
+            Event::Sample(sample) => self.wrote(sample),
             Event::Host(host) => self.measured(host),
             Event::Alert(alert) => {
                 if alert.level != Level::Info {
@@ -185,11 +126,15 @@ impl RunView {
     }
 
     fn header(&mut self, header: &Header) {
+        self.preparing = None;
         for note in &header.notes {
             self.log(0, 0.0, Level::Info, note.clone());
         }
         for (why, times) in &header.data.left_out {
             self.log(0, 0.0, Level::Warning, format!("data left out: {why} ({times}x)"));
+        }
+        for name in &header.data.left_out_named {
+            self.log(0, 0.0, Level::Info, format!("left out: {name}"));
         }
         if let Some(from) = &header.forked_from {
             let place = Place { update: from.update, tokens: from.tokens, time: from.time };
@@ -228,6 +173,15 @@ impl RunView {
         self.validation = Some(validation.clone());
     }
 
+    fn wrote(&mut self, sample: &TextSample) {
+        if self.samples.len() == SAMPLES {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(sample.clone());
+        self.time = sample.time;
+        self.pulse.worked = Some(sample.time);
+    }
+
     fn measured(&mut self, host: &Host) {
         self.peak_rss = self.peak_rss.max(host.host_rss);
         self.peak_gpu_process = self.peak_gpu_process.max(host.gpu_process_used);
@@ -242,6 +196,7 @@ impl RunView {
         for series in [&mut self.loss, &mut self.val, &mut self.grad_norm, &mut self.speed, &mut self.rate] {
             series.truncate(from);
         }
+        self.samples.retain(|sample| sample.update <= from);
         self.markers.retain(|marker| marker.place.update <= from);
         if self.update.as_ref().is_some_and(|update| update.update > from) {
             self.update = None;

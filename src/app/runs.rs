@@ -2,9 +2,18 @@
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
-use crate::{config::Config, protocol::Event};
+use crate::{
+    config::Config,
+    protocol::{Event, Lineage},
+};
 
-use super::{input::TextLine, run::RunView, series::Series, tensors::Filter};
+use super::{
+    State,
+    filter::Filter,
+    input::TextLine,
+    run::RunView,
+    series::{Place, Series},
+};
 
 /// What the list is ordered by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -18,6 +27,7 @@ pub enum Order {
     ValLoss,
     Updates,
     StateBytes,
+    Batch,
     TrainLoss,
     Speed,
     Peak,
@@ -25,7 +35,7 @@ pub enum Order {
 
 impl Order {
     /// Every order, in the order of the keys.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Newest,
         Self::Name,
         Self::State,
@@ -33,6 +43,7 @@ impl Order {
         Self::ValLoss,
         Self::Updates,
         Self::StateBytes,
+        Self::Batch,
         Self::TrainLoss,
         Self::Speed,
         Self::Peak,
@@ -48,6 +59,7 @@ impl Order {
             Self::ValLoss => "val loss",
             Self::Updates => "updates",
             Self::StateBytes => "state mem",
+            Self::Batch => "batch",
             Self::TrainLoss => "train loss",
             Self::Speed => "tok/s",
             Self::Peak => "peak",
@@ -67,6 +79,10 @@ fn compare(order: Order, a: &RunRow, b: &RunRow) -> Ordering {
         Order::ValLoss => small(a.val_loss).total_cmp(&small(b.val_loss)),
         Order::Updates => b.update.cmp(&a.update),
         Order::StateBytes => bytes(a.state_bytes).cmp(&bytes(b.state_bytes)),
+        Order::Batch => {
+            let batch = |row: &RunRow| row.batch.map_or(usize::MAX, |(micro, accumulate)| micro * accumulate);
+            batch(a).cmp(&batch(b))
+        }
         Order::TrainLoss => small(a.train_loss).total_cmp(&small(b.train_loss)),
         Order::Speed => {
             let speed = |row: &RunRow| small(row.tokens_per_second.map(|speed| -speed));
@@ -97,11 +113,15 @@ pub fn pareto(points: &[(f64, f64)]) -> Vec<usize> {
 pub const MOST_MARKED: usize = 6;
 
 /// One run in the list.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunRow {
     /// Name of its directory.
     pub id: String,
     pub name: String,
+    /// What somebody wrote down about it.
+    pub note: Option<String>,
+    /// The checkpoint of another run that it started from.
+    pub forked_from: Option<Lineage>,
     /// `queued`, `live`, `paused`, `done`, `stopped`, `failed`, `crashed`.
     pub state: String,
     pub update: u64,
@@ -165,6 +185,8 @@ pub struct Runs {
     pub filtering: bool,
     /// Memory against loss is shown in place of the curves.
     pub scatter: bool,
+    /// The curves begin at each run's fork point.
+    pub from_fork: bool,
     pub loaded: bool,
     pub selected: usize,
     /// Somebody chose it; until then the newest run is selected.
@@ -185,8 +207,9 @@ impl Runs {
     /// Takes a new list; selection and marks stay with their runs.
     pub fn load(&mut self, rows: Vec<RunRow>) {
         // What was read of a run that waited or was live is not all that there is once it has moved on.
-        let state =
-            |rows: &[RunRow], id: &str| rows.iter().find(|row| row.id == id).map(|row| row.state.clone());
+        fn state<'a>(rows: &'a [RunRow], id: &str) -> Option<&'a str> {
+            rows.iter().find(|row| row.id == id).map(|row| &*row.state)
+        }
         self.curves.retain(|id, _| state(&self.all, id) == state(&rows, id));
         self.all = rows;
         self.loaded = true;
@@ -203,11 +226,20 @@ impl Runs {
         self.arrange();
     }
 
-    /// Orders by that column; by the one it is ordered by already, the other way round.
-    pub fn order_by(&mut self, order: Order) {
+    /// Orders by that column; the other way round when it is ordered by it already.
+    pub fn sort_by(&mut self, order: Order) {
         self.reverse = self.order == order && !self.reverse;
         self.order = order;
         self.arrange();
+    }
+
+    /// Where the curves of a run begin when they are aligned by the fork point: where it was forked; of another run,
+    /// where the first of the runs shown was forked from it; else at its start.
+    pub fn fork_point(&self, row: &RunRow) -> Option<Place> {
+        let child = || self.shown().into_iter().filter_map(|row| row.forked_from.as_ref());
+        let own = row.forked_from.as_ref();
+        let from = own.or_else(|| child().find(|from| from.run == row.id))?;
+        Some(Place { update: from.update, tokens: from.tokens, time: from.time })
     }
 
     /// Puts the list in order again after filter or order have changed; the selection stays with its run.
@@ -215,7 +247,11 @@ impl Runs {
         let id = self.selected_id().filter(|_| self.chosen);
         let filter = Filter::new(self.filter.text());
         let passes = |row: &&RunRow| {
-            [&row.id, &row.name, &row.state].into_iter().chain(&row.optimizer).any(|text| filter.passes(text))
+            [&row.id, &row.name, &row.state]
+                .into_iter()
+                .chain(&row.optimizer)
+                .chain(&row.note)
+                .any(|text| filter.passes(text))
         };
         self.rows = self.all.iter().filter(passes).cloned().collect();
         self.rows.sort_by(|a, b| compare(self.order, a, b));
@@ -281,6 +317,21 @@ impl Runs {
     }
 }
 
+impl State {
+    /// Aligns the curves of the Runs screen by the fork point, or no more.
+    pub(super) fn align_fork(&mut self) -> Vec<super::Effect> {
+        self.runs.from_fork = !self.runs.from_fork;
+        if self.runs.from_fork && self.runs.shown().iter().all(|row| self.runs.fork_point(row).is_none()) {
+            self.say("none of these runs is a fork of another: all begin at 0", false);
+        }
+        if self.screen == super::action::Screen::Runs {
+            Vec::new()
+        } else {
+            self.show(super::action::Screen::Runs)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -332,6 +383,32 @@ mod tests {
         runs.arrange();
         assert_eq!(runs.rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["nano-adafactor"]);
         assert_eq!(runs.all.len(), 3);
+    }
+
+    #[test]
+    fn a_second_click_on_a_column_turns_the_order_round() {
+        let mut runs = Runs::default();
+        runs.load(recorded::run_rows());
+        runs.sort_by(Order::Updates);
+        assert_eq!((runs.order, runs.reverse, runs.rows[2].update), (Order::Updates, false, 212));
+        runs.sort_by(Order::Updates);
+        assert_eq!((runs.reverse, runs.rows[0].update), (true, 212));
+        runs.sort_by(Order::Batch);
+        assert!(!runs.reverse, "another column begins with the best");
+    }
+
+    #[test]
+    fn curves_are_aligned_where_a_run_was_forked_or_another_was_forked_from_it() {
+        let mut rows = recorded::run_rows();
+        let run = rows[2].id.clone();
+        rows[0].forked_from = Some(Lineage { run, update: 200, tokens: 200 * 512, time: 200.0 });
+        let mut runs = Runs::default();
+        runs.load(rows.clone());
+        let point = |runs: &Runs, at: usize| runs.fork_point(&runs.all[at]).map(|place| place.update);
+        runs.marked = rows.iter().map(|row| row.id.clone()).collect();
+        assert_eq!([0, 1, 2].map(|at| point(&runs, at)), [Some(200), None, Some(200)]);
+        runs.marked.remove(0);
+        assert_eq!(point(&runs, 2), None, "the fork is not shown");
     }
 
     #[test]

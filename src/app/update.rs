@@ -9,12 +9,13 @@ use super::{
     link::Control,
     palette::Palette,
     replay::REFUSED,
+    run::Status,
     tensors::Opened,
 };
 use crate::protocol::Command;
 
 /// Lines of the help.
-pub(crate) const HELP_LINES: usize = 123;
+pub(crate) const HELP_LINES: usize = 138;
 
 impl State {
     /// Does one action.
@@ -29,18 +30,11 @@ impl State {
                 }
             }
             Action::Palette => self.overlay = Overlay::Palette(Palette::default()),
-            Action::Quit if self.may_drive() || self.starting => self.overlay = Overlay::Quit,
-            Action::Quit | Action::Detach => return vec![Effect::Quit { code: 0 }],
+            Action::Quit => return self.quit(),
+            Action::Detach => return vec![Effect::Quit { code: 0 }],
             Action::Interrupt => return self.interrupt(),
             Action::Suspend => return vec![Effect::Suspend],
-            Action::StopAndLeave => {
-                self.overlay = Overlay::None;
-                if !self.may_drive() && !self.starting {
-                    return vec![Effect::Quit { code: 0 }];
-                }
-                self.leaving = Some(0);
-                return if self.starting { Vec::new() } else { self.command(Command::Stop) };
-            }
+            Action::StopAndLeave => return self.stop_and_leave(),
             Action::Back => self.back(),
             Action::FocusNext => self.focus.step(self.screen, true),
             Action::FocusPrevious => self.focus.step(self.screen, false),
@@ -62,6 +56,7 @@ impl State {
             }
             Action::StepUpdate => return self.command(Command::Step),
             Action::StepMicroBatch => return self.command(Command::StepMicroBatch),
+            Action::Stop if self.status() == Some(Status::Queued) => return self.unqueue_watched(),
             Action::Stop => return self.command(Command::Stop),
             Action::Checkpoint => return self.command(Command::Checkpoint),
             Action::LearningRate(value) => return self.command(Command::LearningRate { value }),
@@ -121,6 +116,7 @@ impl State {
                 self.form.edit();
             }
             Action::Reset => self.form.reset(),
+            Action::Recent => return self.recent(),
             Action::NextOptimizer => self.form.next_optimizer(),
             Action::AccumulateUp => self.form.accumulate(true),
             Action::AccumulateDown => self.form.accumulate(false),
@@ -132,11 +128,16 @@ impl State {
                 (self.search, self.searching) = (TextLine::default(), true);
                 self.overlay = Overlay::Help { scroll: 0 };
             }
+            Action::Samples => self.show_samples(),
             Action::Scatter => {
                 self.runs.scatter = !self.runs.scatter;
                 return if self.screen == Screen::Runs { Vec::new() } else { self.show(Screen::Runs) };
             }
             Action::ResumeRun => return self.resume_run(),
+            Action::Fork => return self.fork_run(),
+            Action::Rename => self.ask_label(true),
+            Action::Note => self.ask_label(false),
+            Action::AlignFork => return self.align_fork(),
             Action::Delete => return self.delete_run(),
             Action::Refresh => {
                 self.runs.asked = Some(self.now);
@@ -176,6 +177,8 @@ impl State {
             self.focus.zoomed = false;
         } else if self.screen == Screen::State && !self.tensors.filter.text().is_empty() {
             self.tensors.filter = TextLine::default();
+        } else if self.screen == Screen::Setup && self.form.unfork() {
+            self.say("the fork is dropped: this is the draft from before", false);
         } else if self.screen == Screen::Runs && !self.runs.filter.text().is_empty() {
             self.runs.filter = TextLine::default();
             self.runs.arrange();
@@ -208,6 +211,7 @@ impl State {
             (_, None) => {
                 Some("no run is open: set one up on screen {key:setup} and press {key:start}".to_owned())
             }
+            (_, Some(Status::Queued | Status::TakenOut)) => Some(self.not_started(&command)),
             (_, Some(status)) if !status.is_live() => {
                 Some(format!("the run is no longer live ({}): nothing to command", status.as_str()))
             }
@@ -253,6 +257,14 @@ impl State {
                 palette.selected = moved(palette.selected, palette.matches().len().saturating_sub(1));
                 return Vec::new();
             }
+            Overlay::Fork(choice) => {
+                choice.selected = moved(choice.selected, choice.updates.len().saturating_sub(1));
+                return Vec::new();
+            }
+            Overlay::Samples { .. } => {
+                self.scroll_samples(by);
+                return Vec::new();
+            }
             Overlay::Quit
             | Overlay::StartBeside
             | Overlay::Unqueue { .. }
@@ -278,7 +290,10 @@ impl State {
                 let lines = self.runs.comparison.as_ref().map_or(0, |compared| {
                     compared.differences.len() * (compared.runs.len() + 1) + compared.verdict.len() / 24
                 });
-                self.runs.scroll = moved(self.runs.scroll, lines);
+                let long = |text: &String| text.len() / 24 + 1;
+                let notes: usize =
+                    self.runs.shown().iter().filter_map(|row| row.note.as_ref()).map(long).sum();
+                self.runs.scroll = moved(self.runs.scroll, lines + notes);
             }
             Panel::Loss | Panel::Schedule | Panel::Gradient | Panel::Speed => {
                 self.replot(|plot, made| match by {
@@ -294,6 +309,9 @@ impl State {
     }
 
     fn sideways(&mut self, forward: bool) {
+        if matches!(self.overlay, Overlay::Samples { .. }) {
+            return self.next_sample(forward);
+        }
         match self.screen {
             Screen::Setup => {
                 if !self.form.cycle(forward) {
@@ -374,14 +392,17 @@ impl State {
                 self.say(format!("the draft cannot start: {why}"), true);
                 Vec::new()
             }
-            Ok(_) if self.is_live() && !beside => {
+            Ok(_) if (self.is_live() || !self.others.runs.is_empty()) && !beside => {
                 self.overlay = Overlay::StartBeside;
                 Vec::new()
             }
             Ok((resolved, name)) => {
-                self.form.last = Some((name.clone(), resolved.config.clone()));
                 self.say(format!("starting {name}"), false);
                 self.starting = true;
+                if let Some(fork) = self.begin_fork(&name, false) {
+                    return vec![fork];
+                }
+                self.form.last = Some((name.clone(), resolved.config.clone()));
                 vec![Effect::Start { resolved: Box::new(resolved), name }]
             }
         }

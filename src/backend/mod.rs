@@ -8,3 +8,4 @@ pub mod libtorch;
 pub mod memory;
 pub mod ops;
 pub mod param;
+pub mod peak;

@@ -22,20 +22,20 @@ pub struct AttentionMask {
 }
 
 /// `softmax(q k^T / sqrt(e) + mask) v`, `[b, t, h e]`, of `q` `[b, t, h, e]` and `k`, `v` `[b, t, k, e]`: `h / k` query
-/// heads share one key and value head.
+/// heads share one key and value head. There may be more keys than queries, when some places were seen before.
 pub fn attention(q_bthe: Tensor<4>, k_btke: Tensor<4>, v_btke: Tensor<4>, mask: &AttentionMask) -> Tensor<3> {
     #[cfg(feature = "libtorch")]
     if let Some(mixed) = fused::attention(&q_bthe, &k_btke, &v_btke, mask) {
         return mixed;
     }
     let [rows, time, heads, head] = q_bthe.dims();
-    let shared = k_btke.dims()[2];
+    let [_, keys, shared, _] = k_btke.dims();
     let group = heads / shared;
     // Grouped by broadcasting rather than by copying.
     let q_bthe = q_bthe.mul_scalar(1.0 / (head as f64).sqrt());
     let q_bkgte = q_bthe.reshape([rows, time, shared, group, head]).permute([0, 2, 3, 1, 4]);
-    let k_bkget = k_btke.permute([0, 2, 3, 1]).reshape([rows, shared, 1, head, time]);
-    let v_bkgte = v_btke.permute([0, 2, 1, 3]).reshape([rows, shared, 1, time, head]);
+    let k_bkget = k_btke.permute([0, 2, 3, 1]).reshape([rows, shared, 1, head, keys]);
+    let v_bkgte = v_btke.permute([0, 2, 1, 3]).reshape([rows, shared, 1, keys, head]);
     let dtype = q_bkgte.dtype();
     let mut scores_bkgtt = q_bkgte.matmul(k_bkget).cast(DType::F32);
     if let Some(additive_bkgtt) = &mask.additive_bkgtt {

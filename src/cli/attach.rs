@@ -10,13 +10,15 @@ use super::{
     output,
 };
 use crate::{
-    app::action::Screen,
-    config::{ConfigError, Layers},
+    app::{action::Screen, room::Room},
+    config::{ConfigError, DeviceName, Layers},
+    protocol::Host,
     run::{Home, RunDir, is_live},
     shell::{
         self, Launch, Start,
         picture::{self, Kind},
     },
+    worker::nvml::Gpu,
 };
 
 /// Which run, and how to look at it.
@@ -106,7 +108,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
             run.id()
         );
     }
-    let layers = layers_of(&run)?;
+    let layers = run.layers()?;
     let mut launch = Launch::new(home, Start::Watch(run), layers);
     launch.readonly = args.readonly;
     launch.replay = args.replay;
@@ -138,7 +140,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
         return in_lines(&launch, screen, size);
     }
     terminal()?;
-    shell::run(launch)
+    screens(launch)
 }
 
 /// Where screens cannot be drawn: one frame as text, and while the run is live a line for what happens. The run goes on
@@ -161,12 +163,12 @@ fn in_lines(launch: &Launch, screen: Option<Screen>, size: (u16, u16)) -> anyhow
 ///
 /// # Errors
 /// There is no terminal to draw on.
-pub fn open(run: RunDir) -> anyhow::Result<i32> {
+pub fn open(run: RunDir, look: &Look) -> anyhow::Result<i32> {
     terminal()?;
-    let layers = layers_of(&run)?;
+    let layers = run.layers()?;
     let mut launch = Launch::new(Home::from_env()?, Start::Watch(run), layers);
-    Look::default().apply(&mut launch)?;
-    shell::run(launch)
+    look.apply(&mut launch)?;
+    screens(launch)
 }
 
 /// Opens the Setup screen with the demo chosen.
@@ -177,18 +179,18 @@ pub fn setup(look: &Look) -> anyhow::Result<i32> {
     terminal()?;
     let mut launch = Launch::new(Home::from_env()?, Start::Setup, layers()?);
     look.apply(&mut launch)?;
-    shell::run(launch)
+    screens(launch)
 }
 
 /// Opens the Runs screen; the draft starts from these settings.
 ///
 /// # Errors
 /// There is no terminal to draw on.
-pub fn list(home: Home, layers: Layers) -> anyhow::Result<i32> {
+pub fn list(home: Home, layers: Layers, look: &Look) -> anyhow::Result<i32> {
     terminal()?;
     let mut launch = Launch::new(home, Start::Runs, layers);
-    Look::default().apply(&mut launch)?;
-    shell::run(launch)
+    look.apply(&mut launch)?;
+    screens(launch)
 }
 
 /// What the next run's draft starts from.
@@ -196,11 +198,16 @@ fn layers() -> anyhow::Result<Layers> {
     Ok(Layers::new().with_environment(super::settings::environment())?)
 }
 
-/// The draft after a run starts from what was set by hand for that run, so that one change is one difference.
-fn layers_of(run: &RunDir) -> anyhow::Result<Layers> {
-    let explicit = run.explicit()?;
-    let text: String = explicit.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
-    Ok(Layers::new().with_toml(&text, run.id())?)
+fn screens(launch: Launch) -> anyhow::Result<i32> {
+    shell::run(Launch { gpu: gpu_memory, ..launch })
+}
+
+/// The memory of a GPU, if the driver tells.
+fn gpu_memory(device: DeviceName) -> Option<Room> {
+    let mut host = Host::default();
+    Gpu::open(device).read(&mut host);
+    let (total, used) = (host.gpu_device_total?, host.gpu_device_used?);
+    Some(Room { total, free: total.saturating_sub(used) })
 }
 
 fn terminal() -> anyhow::Result<()> {

@@ -2,17 +2,26 @@
 
 use std::time::{Duration, Instant};
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{output, progress::Bar, settings::Settings};
+use super::{
+    output,
+    progress::{Bar, Waiting, open_data},
+    settings::Settings,
+};
 use crate::{
-    backend::{allocator, devices, memory},
+    backend::{
+        allocator,
+        devices::{self, TrainDevice},
+        memory, peak,
+    },
     config::{Config, schedule},
-    data::{Cursor, Dataset, Windows},
+    data::{Cursor, Windows},
     ledger,
-    protocol::SCHEMA,
-    run::text,
-    worker::{telemetry, trainer},
+    protocol::{MatmulPeak, SCHEMA},
+    run::{Home, export::markdown, peaks, text},
+    worker::{nvml::Gpu, telemetry, trainer},
 };
 
 /// What to measure.
@@ -98,7 +107,7 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
     config.train.max_updates = Some(WARM_UP + updates);
     config.schedule.warmup_updates = 0;
     let device = devices::open(config.train.device)?;
-    let mut windows = Windows::new(Dataset::open(&config)?, &config, Cursor::default())?;
+    let mut windows = Windows::new(open_data(&config)?, &config, Cursor::default())?;
     allocator::reset_peak();
     let baseline = allocator::live_bytes();
     let mut training = trainer::build(&config, &device.device)?;
@@ -112,7 +121,8 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
         training.discard_window();
     }
     let settled = allocator::live_bytes();
-    let (mut all, mut tokens) = (Vec::new(), 0);
+    let flops = training.flops();
+    let (mut all, mut tokens, mut operations) = (Vec::new(), 0, 0.0);
     let mut bar = Bar::count("measuring updates");
     for update in 1..=WARM_UP + updates {
         bar.at(update - 1, WARM_UP + updates);
@@ -132,7 +142,10 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
         training.update(schedule::of(&config, WARM_UP + updates, update), false);
         phases.optimizer = start.elapsed();
         held.end_of_update(update > WARM_UP);
-        tokens += if update > WARM_UP { window.tokens() } else { 0 };
+        if update > WARM_UP {
+            tokens += window.tokens();
+            operations += flops.map_or(0.0, |flops| flops.rows(window.lengths()));
+        }
         drop(window);
         held.state = allocator::live_bytes().saturating_sub(settled);
         if update > WARM_UP {
@@ -140,6 +153,10 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
         }
     }
     let on_device = memory::device(device.name);
+    let resident = telemetry::resident_peak();
+    drop(bar);
+    drop(training);
+    let peak = flops.map(|_| matmul_peak(&config, &device));
     let busy: f64 = all.iter().map(|phases| phases.total().as_secs_f64()).sum();
     let ledger = ledger::ledger(&config);
     let largest = ledger::parameters(&config.model).iter().map(|p| p.elements() * ledger::F32).max();
@@ -147,6 +164,8 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
     let measured = |bytes: u64| (held.peak > 0).then_some(bytes);
     let pair = |ledger: u64, bytes: u64| json!({"ledger": ledger, "measured": measured(bytes)});
     let phase = |of: fn(&Phases) -> Duration| quantile(all.iter().map(of).collect(), 0.5);
+    let speed = (operations > 0.0).then(|| operations / busy);
+    let best = peak.as_ref().map(|(best, _)| best);
     Ok(json!({
         "schema": SCHEMA,
         "model": config.model.preset,
@@ -157,6 +176,10 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
         "updates": updates,
         "tokens_per_update": tokens / all.len().max(1) as u64,
         "tokens_per_second": tokens as f64 / busy,
+        "flops_per_second": speed,
+        "mfu": speed.zip(best).map(|(speed, best)| speed / best.flops_per_second),
+        "matmul_peak": best,
+        "matmul_now": peak.as_ref().map(|(_, now)| now),
         "ms_per_update": {
             "median": phase(Phases::total),
             "p95": quantile(all.iter().map(Phases::total).collect(), 0.95),
@@ -168,7 +191,7 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
             "optimizer": phase(|phases| phases.optimizer),
         },
         "peak_bytes": {
-            "host_rss": telemetry::resident_peak(),
+            "host_rss": resident,
             "allocator": measured(held.peak),
             "before_training": measured(baseline),
             "gpu_allocated": on_device.map(|memory| memory.allocated_peak),
@@ -184,6 +207,32 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
     }))
 }
 
+/// The best that was ever measured of the device, which is kept for the runs to come, and what it is now.
+fn matmul_peak(config: &Config, device: &TrainDevice) -> (MatmulPeak, f64) {
+    let _waiting = Waiting::on("measuring products of matrices");
+    let found = peak::measure(device, config.train.precision, config.train.tf32);
+    let measured = MatmulPeak {
+        device: device.name.to_string(),
+        hardware: telemetry::of_device(&telemetry::hardware(&Gpu::open(device.name)), device.name),
+        threads: device.threads,
+        precision: peaks::precision(&config.train).to_owned(),
+        flops_per_second: found.flops_per_second,
+        size: found.size,
+        measured: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let kept = Home::from_env().ok().map(|home| peaks::keep(&home, measured.clone()));
+    let best = match kept {
+        Some(Ok(best)) => best,
+        Some(Err(error)) => {
+            output::message(&format!("the matmul peak cannot be kept for the runs to come: {error}"));
+            measured
+        }
+        None => measured,
+    };
+    (best, found.flops_per_second)
+}
+
 /// Milliseconds.
 fn quantile(mut times: Vec<Duration>, share: f64) -> f64 {
     times.sort_unstable();
@@ -196,9 +245,15 @@ fn as_text(report: &Value) -> String {
     let bytes =
         |pointer: &str| report.pointer(pointer).and_then(Value::as_u64).map_or("n/a".into(), text::bytes);
     let word = |pointer: &str| report.pointer(pointer).and_then(Value::as_str).unwrap_or("-").to_owned();
+    let peak = MatmulPeak::deserialize(&report["matmul_peak"]).ok().map(|peak| {
+        let share = text::percent(number("/mfu"));
+        let speed = text::flops(number("/flops_per_second"));
+        format!("model's speed  {speed}, {share} of the matmul peak: {}\n", markdown::measured(&peak))
+    });
     format!(
         "{} with {} on {}, {} threads, {} updates of {} tokens\n\n\
          tokens/s       {:.0}\n\
+         {}\
          ms an update   {:.1} median, {:.1} at the 95th percentile\n\
          by phase       data {:.1}, forward {:.1}, backward {:.1}, clip and optimizer {:.1}\n\
          peak memory    {} in the allocator, {} of it before training; {} resident; ledger ~{}\n\
@@ -213,6 +268,7 @@ fn as_text(report: &Value) -> String {
         number("/updates"),
         number("/tokens_per_update"),
         number("/tokens_per_second"),
+        peak.unwrap_or_default(),
         number("/ms_per_update/median"),
         number("/ms_per_update/p95"),
         number("/ms_by_phase/data"),

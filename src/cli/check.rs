@@ -1,6 +1,6 @@
 //! `tui-train check`: whether training does what it says, measured here and on this data.
 
-use super::{FAILED, output, settings::Settings};
+use super::{FAILED, output, progress::Waiting, settings::Settings};
 use crate::{
     protocol::AccumulationCheck,
     run::{
@@ -46,7 +46,9 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     if let Some(code) = super::elsewhere(&mut config)? {
         return Ok(code);
     }
+    let waiting = Waiting::on("computing the gradient twice");
     let found = check::accumulation(&config)?;
+    drop(waiting);
     if json {
         output::json(&found)?
     } else {
@@ -61,7 +63,11 @@ fn page(found: &AccumulationCheck) -> String {
     let pair = |name: &str, figures: [String; 2]| std::iter::once(name.to_owned()).chain(figures);
     both.row(pair("loss", found.loss.map(loss)));
     both.row(pair("gradient norm", found.grad_norm.map(number)));
-    let naive = if found.naive_differs() {
+    let (sequences, parts) =
+        if found.rows == 1 { ("sequence", "micro-batch") } else { ("sequences", "micro-batches") };
+    let naive = if !found.compares() {
+        "no more: there is one micro-batch"
+    } else if found.naive_differs() {
         "what averaging the micro-batches' own means would be off by"
     } else {
         "no more: the micro-batches have the same number of targets here"
@@ -88,17 +94,20 @@ fn page(found: &AccumulationCheck) -> String {
         worst.row([deviation.name.clone(), number(deviation.difference), number(deviation.gradient)]);
     }
     let notes: String = found.notes.iter().map(|note| format!("note: {note}\n")).collect();
-    let verdict = if found.holds {
+    let verdict = if !found.compares() {
+        "nothing to compare: the window is one sequence, and one micro-batch either way"
+    } else if found.holds {
         "holds: accumulating micro-batches gives the gradient of the whole batch, but for rounding"
     } else {
         "DOES NOT HOLD: accumulating micro-batches gives another gradient than the whole batch"
     };
     format!(
-        "{} on {}: the first window, {rows} sequences with {} targets, as 1 batch and as {rows} micro-batches\n\n\
+        "{} on {}: the first window, {rows} {sequences} with {} {}, as 1 batch and as {rows} {parts}\n\n\
          {}\n{}\n{}\n{notes}{verdict}\n",
         found.model,
         found.device,
         count(found.targets),
+        if found.targets == 1 { "target" } else { "targets" },
         both.aligned(),
         figures.aligned(),
         worst.aligned(),
@@ -136,6 +145,9 @@ mod tests {
         assert!(text.contains("1 x 8") && text.contains("8 x 1") && text.contains("500 targets"), "{text}");
         assert!(text.contains("means would be off by") && text.contains("note: dropout"), "{text}");
         assert!(text.lines().last().unwrap().starts_with("holds"), "{text}");
+        let one = page(&AccumulationCheck { rows: 1, targets: 63, ..found() });
+        assert!(one.contains("1 sequence with 63 targets, as 1 batch and as 1 micro-batch\n"), "{one}");
+        assert!(one.lines().last().unwrap().starts_with("nothing to compare"), "{one}");
         let text = page(&AccumulationCheck { holds: false, naive_largest_difference: 1e-8, ..found() });
         assert!(text.contains("same number of targets"), "{text}");
         assert!(text.lines().last().unwrap().starts_with("DOES NOT HOLD"), "{text}");

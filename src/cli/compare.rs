@@ -1,11 +1,11 @@
 //! `tui-train compare RUN RUN...`: what differs, and the verdict.
 
-use super::{BAD_USAGE, output};
+use super::{BAD_USAGE, output, progress::Waiting};
 use crate::run::{
     Home, RunDir,
     compare::{Comparison, compare},
     table::Table,
-    text::{bytes_or_dash, count, dash, loss_or_dash, rate},
+    text::{bytes_or_dash, count, dash, loss_or_dash, plain, rate},
 };
 
 /// Which runs, and how to print them.
@@ -32,7 +32,9 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
             return Ok(BAD_USAGE);
         }
     }
+    let waiting = Waiting::on("reading the records");
     let comparison = compare(&runs)?;
+    drop(waiting);
     if args.json { output::json(&comparison) } else { output::text(&page(&comparison)) }
 }
 
@@ -56,13 +58,18 @@ pub(super) fn page(comparison: &Comparison) -> String {
         verdict.memory_source,
         verdict.loss_source
     );
+    for (run, figures) in comparison.runs.iter().zip(&verdict.figures) {
+        if let Some(note) = run["note"].as_str() {
+            page += &format!("note on {}: {}\n", figures.label, plain(note));
+        }
+    }
     if comparison.differences.is_empty() {
         return page + "\nThe settings are the same.\n";
     }
     let labels = verdict.figures.iter().map(|figures| figures.label.as_str());
     let mut differences = Table::new(&std::iter::once("setting").chain(labels).collect::<Vec<_>>());
     for difference in &comparison.differences {
-        differences.row(std::iter::once(&difference.key).chain(&difference.values).cloned());
+        differences.row(std::iter::once(difference.key.clone()).chain(difference.told()));
     }
     page.push('\n');
     page + &differences.aligned()
@@ -85,10 +92,12 @@ mod tests {
             writer.append(&sample::validation(10, 2.5)).unwrap();
             writer.append(&sample::run_ended(run)).unwrap();
         }
+        crate::run::label::annotate(&made[1].1, "without momentum").unwrap();
         let page = page(&compare(&made.iter().map(|(_, run)| run.clone()).collect::<Vec<_>>()).unwrap());
         assert!(page.starts_with("Against adamw (adamw), sgd (sgd) needs"), "{page}");
         let row = page.lines().find(|line| line.starts_with("optimizer.name")).unwrap();
         assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["optimizer.name", "adamw", "sgd"]);
         assert!(page.contains("memory: ~ledger"), "{page}");
+        assert!(page.contains("\nnote on sgd (sgd): without momentum\n"), "{page}");
     }
 }

@@ -4,12 +4,18 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::output;
+use super::{output, progress::Waiting};
 use crate::{
     backend::devices,
     config::DeviceName,
-    protocol::{Probe, SCHEMA},
-    run::libtorch::{self, LibtorchError},
+    protocol::{MatmulPeak, Probe, SCHEMA},
+    run::{
+        Home,
+        export::markdown,
+        libtorch::{self, LibtorchError},
+        peaks,
+        text::plain,
+    },
 };
 
 /// No options yet but JSON.
@@ -25,7 +31,14 @@ pub struct Args {
 /// # Errors
 /// Standard output cannot be written.
 pub fn run(args: Args) -> anyhow::Result<i32> {
-    let devices = all(libtorch::probe());
+    let waiting = Waiting::on("asking the devices");
+    let mut devices = all(libtorch::probe());
+    drop(waiting);
+    let measured = Home::from_env().map(|home| peaks::all(&home)).unwrap_or_default();
+    for row in &mut devices {
+        let name = row.name.to_string();
+        row.peaks = measured.iter().filter(|peak| peak.device == name).cloned().collect();
+    }
     if args.json {
         let list: Vec<Value> = devices.iter().map(Row::as_json).collect();
         return output::json(&json!({"schema": SCHEMA, "devices": list}));
@@ -35,7 +48,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
         .iter()
         .map(|row| {
             let mark = if row.available { "yes" } else { "no " };
-            format!("{:<width$}  {mark}  {}\n", row.name.to_string(), row.about)
+            format!("{:<width$}  {mark}  {}\n{}", row.name.to_string(), row.about, row.peaks(width))
         })
         .collect();
     output::text(&lines)
@@ -46,16 +59,37 @@ struct Row {
     name: DeviceName,
     available: bool,
     about: String,
+    /// How fast it multiplies, for each precision and machine that was measured.
+    peaks: Vec<MatmulPeak>,
 }
 
 impl Row {
     fn as_json(&self) -> Value {
-        json!({"name": self.name.to_string(), "available": self.available, "about": self.about})
+        json!({
+            "name": self.name.to_string(),
+            "available": self.available,
+            "about": self.about,
+            "matmul_peaks": self.peaks,
+        })
+    }
+
+    /// A line a peak, or how to measure it.
+    fn peaks(&self, width: usize) -> String {
+        let line = |text: String| format!("{:<width$}       {text}\n", "");
+        if self.available && self.peaks.is_empty() {
+            let command = format!("`tui-train bench --device {}`", self.name);
+            return line(format!("matmul peak: not measured, {command} does"));
+        }
+        let told = |peak: &MatmulPeak| {
+            let (hardware, threads) = (plain(&peak.hardware), peak.threads);
+            line(format!("matmul peak: {} on {hardware}, {threads} threads", markdown::measured(peak)))
+        };
+        self.peaks.iter().map(told).collect()
     }
 }
 
 fn all(probe: Result<(PathBuf, Probe), LibtorchError>) -> Vec<Row> {
-    let row = |name, available, about| Row { name, available, about };
+    let row = |name, available, about| Row { name, available, about, peaks: Vec::new() };
     let threads = devices::threads();
     let mut rows = vec![row(
         DeviceName::Flex,

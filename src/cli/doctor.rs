@@ -6,7 +6,7 @@ mod gpu;
 
 use serde_json::{Value, json};
 
-use super::{FAILED, output};
+use super::{FAILED, output, progress::Waiting};
 use crate::{protocol::SCHEMA, run::text, ui::format};
 
 /// Columns of the text output.
@@ -73,8 +73,10 @@ impl Check {
 /// # Errors
 /// Standard output cannot be written.
 pub fn run(args: Args) -> anyhow::Result<i32> {
+    let waiting = Waiting::on("looking at this machine");
     let mut checks = environment::all();
     checks.extend(gpu::all());
+    drop(waiting);
     let can_train = checks.iter().all(|check| check.result != Outcome::Failed);
     if args.json {
         let list: Vec<Value> = checks.iter().map(Check::as_json).collect();

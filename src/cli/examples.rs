@@ -74,6 +74,14 @@ const EXAMPLES: &[Examples] = &[
         "fork",
         &[("from a checkpoint, with another rate", "tui-train fork first --at 200 --set optimizer.lr=3e-4")],
     ),
+    ("rename", &[("call a run something else", "tui-train rename latest baseline")]),
+    (
+        "note",
+        &[
+            ("write down what it was for", "tui-train note latest second-try"),
+            ("read it", "tui-train note latest"),
+        ],
+    ),
     (
         "check accumulation",
         &[("4 x 2 against 2 x 4", "tui-train check accumulation --set train.accumulate=2")],

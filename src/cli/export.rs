@@ -6,7 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{output, progress::Bar};
+use super::{
+    output,
+    progress::{Bar, Waiting},
+};
 use crate::{
     config::ConfigError,
     run::{
@@ -69,6 +72,9 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     if args.at.is_some() && args.format != Kind::Safetensors {
         return usage("--at names a checkpoint, and only --format safetensors exports one: remove it");
     }
+    if let Some(path) = &args.output {
+        not_of_the_run(&run, path)?;
+    }
     let format = match args.format {
         Kind::Json => Format::Json,
         Kind::Md => Format::Markdown,
@@ -118,10 +124,12 @@ fn weights(run: &RunDir, at: Option<u64>, output: Option<PathBuf>, force: bool) 
         let known = ["config.json", "model.safetensors", "optimizer.safetensors"];
         remove_export(&target, |name| known.contains(&name))?;
     }
+    let waiting = Waiting::on("writing the weights");
     let written = safetensors::write(run, at, &target).map_err(|error| match error {
         RunError::Io { path, source, .. } if path == target => cannot(&target, &source),
         other => other.into(),
     })?;
+    drop(waiting);
     let (folder, size) = (target.display(), text::bytes(written.bytes));
     output::message(&format!("wrote {folder} ({size}): the weights after update {}", written.update));
     Ok(0)
@@ -181,6 +189,17 @@ fn remove_export(target: &Path, is_ours: impl Fn(&str) -> bool) -> anyhow::Resul
         }
     }
     fs::remove_dir_all(target).map_err(|error| cannot(target, &error))
+}
+
+/// What stands in the run's folder is its record and its checkpoints: nothing to be replaced, even when asked.
+fn not_of_the_run(run: &RunDir, target: &Path) -> anyhow::Result<()> {
+    let (Ok(target), Ok(run)) = (fs::canonicalize(target), fs::canonicalize(run.path())) else {
+        return Ok(());
+    };
+    if target.starts_with(&run) {
+        return usage(&format!("{} belongs to the run itself: name another place with -o", target.display()));
+    }
+    Ok(())
 }
 
 fn usage<T>(problem: &str) -> anyhow::Result<T> {

@@ -1,9 +1,15 @@
 //! `tui-train fork RUN`: a new run that starts from a checkpoint of another one, with anything changed.
 
-use super::{attach, look, output, run as follow};
+use super::{
+    attach,
+    look::{self, Look},
+    output,
+    progress::{Waiting, open_data},
+    run as follow,
+};
 use crate::{
     config::validate,
-    data::{Dataset, total_updates},
+    data::total_updates,
     run::{Home, RunDir, fork},
 };
 
@@ -23,8 +29,10 @@ pub struct Args {
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
     /// Name of the new run
-    #[arg(long, value_parser = super::settings::run_name)]
+    #[arg(long, value_parser = crate::run::label::run_name)]
     name: Option<String>,
+    #[command(flatten)]
+    look: Look,
     /// Print lines instead of opening the screens
     #[arg(long)]
     headless: bool,
@@ -42,8 +50,10 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     let run = RunDir::resolve(&home, &args.run)?;
     let mut set = args.set;
     set.extend(args.device.map(|device| format!("train.device={device}")));
+    let waiting = Waiting::on("reading the checkpoint");
     let plan = fork::plan(&run, args.at, &set)?;
-    let dataset = Dataset::open(&plan.resolved.config)?;
+    drop(waiting);
+    let dataset = open_data(&plan.resolved.config)?;
     let total = total_updates(&plan.resolved.config, &dataset);
     validate::warmup(&plan.resolved.config, total)?;
     plan.leaves_something_to_do(total)?;
@@ -51,9 +61,11 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     plan.changes().iter().for_each(|change| output::message(change));
     let headless = args.headless || args.json || !look::can_draw();
     let presses = headless.then(follow::interrupts).transpose()?;
+    let waiting = Waiting::on("copying the checkpoint");
     let fork = fork::start(&home, plan, args.name.as_deref())?;
+    drop(waiting);
     match presses {
-        None => attach::open(fork),
+        None => attach::open(fork, &args.look),
         Some(presses) => follow::follow(&fork, 0, args.json, &presses),
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<i32> {
     let home = Home::from_env()?;
     let presses = args.prints().then(interrupts).transpose()?;
     let runs = launch::queue(&home, &drafts)?;
-    let Some(presses) = presses else { return attach::list(home, args.settings.layers()?) };
+    let Some(presses) = presses else { return attach::list(home, args.settings.layers()?, &args.look) };
     if !args.json {
         for run in &runs {
             output::line(&format!("queued: {} ({})", run.id(), run.name()))?;

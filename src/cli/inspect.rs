@@ -7,13 +7,13 @@ use anyhow::{Context, anyhow, bail};
 use globset::GlobBuilder;
 use serde_json::json;
 
-use super::output;
+use super::{output, progress::Waiting};
 use crate::{
     ledger,
     protocol::{Answer, Command, SCHEMA, StateReport, StateTensor, TensorStats, state::figures},
     run::{
         Client, Home, RunDir, RunError,
-        checkpoint::{Checkpoint, latest_checkpoint},
+        checkpoint::{Checkpoint, latest_checkpoint, none_of},
         checkpoint_view::{CheckpointView, nearest},
         is_live,
         table::Table,
@@ -45,7 +45,9 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<i32> {
     let run = RunDir::resolve(&Home::from_env()?, &args.run)?;
     let wanted = Wanted::new(args.tensor.as_deref())?;
+    let waiting = Waiting::on("reading the state");
     let (source, report) = read(&run, &wanted)?;
+    drop(waiting);
     if args.json {
         output::json(&as_json(&run, &source, &report))
     } else {
@@ -106,7 +108,7 @@ fn read(run: &RunDir, wanted: &Wanted) -> anyhow::Result<(Source, StateReport)> 
             stored_report(checkpoint, wanted)
         }
         (None, Some(checkpoint)) => stored_report(checkpoint, wanted),
-        (None, None) => Err(RunError::NoCheckpoint { run: run.id().to_owned() }.into()),
+        (None, None) => Err(none_of(run).into()),
     }
 }
 

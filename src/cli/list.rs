@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::output;
+use super::{output, progress::Waiting};
 use crate::{
     protocol::SCHEMA,
     run::{
@@ -26,7 +26,9 @@ pub struct Args {
 /// The folder of runs cannot be found or read.
 pub fn run(args: Args) -> anyhow::Result<i32> {
     let home = Home::from_env()?;
+    let waiting = Waiting::on("reading the runs");
     let runs = list(&home)?;
+    drop(waiting);
     if args.json {
         return output::json(&json!({"schema": SCHEMA, "runs": runs}));
     }
@@ -48,7 +50,8 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
 }
 
 fn table(runs: &[RunEntry]) -> String {
-    let mut table = Table::new(&[
+    let noted = runs.iter().any(|run| run.note.is_some());
+    let mut heads = vec![
         "run",
         "name",
         "state",
@@ -59,7 +62,9 @@ fn table(runs: &[RunEntry]) -> String {
         ">val loss",
         ">tokens/s",
         ">peak",
-    ]);
+    ];
+    heads.extend(noted.then_some("note"));
+    let mut table = Table::new(&heads);
     let mut notes = String::new();
     for run in runs {
         let update = match run.total_updates {
@@ -70,7 +75,7 @@ fn table(runs: &[RunEntry]) -> String {
             (Some(micro_batch), Some(accumulate)) => format!("{micro_batch} x {accumulate}"),
             _ => dash(),
         };
-        table.row([
+        let cells = [
             run.run.clone(),
             run.name.clone(),
             run.state.to_string(),
@@ -81,7 +86,8 @@ fn table(runs: &[RunEntry]) -> String {
             loss_or_dash(run.final_val_loss),
             run.tokens_per_second.map_or_else(dash, rate),
             bytes_or_dash(run.peak_bytes),
-        ]);
+        ];
+        table.row(cells.into_iter().chain(run.note.clone()));
         if let Some(problem) = &run.problem {
             notes += &format!("{}: {}\n", plain(&run.run), plain(problem));
         }
@@ -106,5 +112,9 @@ mod tests {
             assert!(lines[1].contains(part), "{part}: {text}");
         }
         assert_eq!(lines[3], format!("{}: out of luck", run.id()));
+        assert!(!lines[0].contains("note"), "{text}");
+        crate::run::label::annotate(&run, "the bad one").unwrap();
+        let text = table(&list(&Home::at(folder.path())).unwrap());
+        assert!(text.lines().nth(1).unwrap().ends_with("  the bad one"), "{text}");
     }
 }

@@ -110,7 +110,22 @@ fn named<T: FromStr<Err = String>>(variable: &str) -> Result<Option<T>, ConfigEr
 
 #[cfg(test)]
 mod tests {
+    use clap::{CommandFactory, Parser};
+
     use super::*;
+    use crate::cli::Cli;
+
+    #[test]
+    fn every_command_that_opens_the_screens_takes_the_look() {
+        for command in ["run", "resume", "fork", "attach"] {
+            let look = ["--theme", "light", "--signs", "blocks", "--no-mouse", "--title", "--notice", "bell"];
+            let line = ["tui-train", command].into_iter().chain(look);
+            assert!(Cli::try_parse_from(line).is_ok(), "{command}");
+            let both = ["tui-train", command, "--ascii", "--signs", "blocks"];
+            assert!(Cli::try_parse_from(both).is_err(), "{command}");
+        }
+        Cli::command().debug_assert();
+    }
 
     #[test]
     fn the_file_is_where_it_is_named_or_where_one_expects_it_or_nowhere() {

@@ -14,6 +14,7 @@ pub mod export;
 pub mod fork;
 pub mod grid;
 pub mod inspect;
+pub mod label;
 pub mod list;
 pub mod look;
 pub mod output;
@@ -90,6 +91,10 @@ enum Subcommands {
     Resume(resume::Args),
     /// Start a new run from a checkpoint of another, with anything changed
     Fork(fork::Args),
+    /// Give a run another name; its folder keeps its own
+    Rename(label::Rename),
+    /// Write down a note on a run, or print it
+    Note(label::Note),
     /// Check the training itself
     Check(check::Args),
     /// What can train here
@@ -143,6 +148,8 @@ pub fn main() -> i32 {
         Some(Subcommands::Stop(args)) => stop::run(args),
         Some(Subcommands::Resume(args)) => resume::run(args),
         Some(Subcommands::Fork(args)) => fork::run(args),
+        Some(Subcommands::Rename(args)) => label::rename(args),
+        Some(Subcommands::Note(args)) => label::note(args),
         Some(Subcommands::Check(args)) => check::run(args),
         Some(Subcommands::Devices(args)) => devices::run(args),
         Some(Subcommands::Doctor(args)) => doctor::run(args),

@@ -2,10 +2,17 @@
 
 use std::{
     io::IsTerminal,
+    sync::mpsc::{RecvTimeoutError, Sender, channel},
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::{
+    config::Config,
+    data::{DataError, Dataset, Progress, Stage},
+};
 
 /// How long nobody minds.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -58,6 +65,64 @@ impl Drop for Bar {
     }
 }
 
+/// Opens the data of a configuration behind a bar for each thing that takes its time.
+///
+/// # Errors
+/// As [`Dataset::open`].
+pub fn open_data(config: &Config) -> Result<Dataset, DataError> {
+    let mut shown: Option<(Stage, Bar)> = None;
+    Dataset::open_watched(config, &mut |Progress { stage, done, total }| {
+        let same = shown.take().filter(|(before, _)| *before == stage);
+        let (_, bar) = shown.insert(same.unwrap_or_else(|| (stage, Bar::bytes(stage.as_str()))));
+        bar.at(done, total);
+    })
+}
+
+/// A sign of life for what cannot tell how far it is: the time that it has taken so far. Gone when this is.
+#[derive(Debug)]
+pub struct Waiting {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Waiting {
+    /// From now on. `what` reads like `reading the record`.
+    pub fn on(what: &'static str) -> Self {
+        Self::with(what, std::io::stderr().is_terminal())
+    }
+
+    fn with(what: &'static str, is_terminal: bool) -> Self {
+        if !is_terminal {
+            return Self { stop: None, thread: None };
+        }
+        let (stop, stopped) = channel::<()>();
+        // Without the thread nothing is shown, and nothing else is missing.
+        let thread = std::thread::Builder::new().name("waiting".into()).spawn(move || {
+            if stopped.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+            let style = ProgressStyle::with_template("{spinner} {msg}, {elapsed} so far");
+            let spinner = ProgressBar::new_spinner().with_elapsed(PATIENCE).with_message(what);
+            spinner.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            while stopped.recv_timeout(Duration::from_millis(100)) == Err(RecvTimeoutError::Timeout) {
+                spinner.tick();
+            }
+            spinner.finish_and_clear();
+        });
+        Self { stop: Some(stop), thread: thread.ok() }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // Its last act is to take away what it drew.
+            let _ = thread.join();
+        }
+    }
+}
+
 fn is_due(elapsed: Duration, is_terminal: bool) -> bool {
     is_terminal && elapsed >= PATIENCE
 }
@@ -77,5 +142,11 @@ mod tests {
         bar.is_terminal = false;
         bar.at(1, 2);
         assert!(bar.shown.is_none());
+        assert!(ProgressStyle::with_template("{spinner} {msg}, {elapsed} so far").is_ok());
+        assert!(Waiting::with("reading", false).thread.is_none());
+        // Given up before it showed anything, and at once.
+        let begun = Instant::now();
+        drop(Waiting::with("reading", true));
+        assert!(begun.elapsed() < PATIENCE);
     }
 }

@@ -2,7 +2,13 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
-use super::{INTERRUPTED, attach, look, output, run as follow, settings};
+use super::{
+    INTERRUPTED, attach,
+    look::{self, Look},
+    output,
+    progress::Waiting,
+    run as follow, settings,
+};
 use crate::{
     config::{Config, ConfigError, change, fields::FIELDS},
     run::{Home, RunDir, launch},
@@ -20,6 +26,8 @@ pub struct Args {
     /// Go on on this device: auto, flex, libtorch-cpu or libtorch-cuda:N
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
+    #[command(flatten)]
+    look: Look,
     /// Print lines instead of opening the screens
     #[arg(long)]
     headless: bool,
@@ -41,9 +49,11 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
         return Ok(INTERRUPTED);
     }
     let presses = headless.then(follow::interrupts).transpose()?;
+    let waiting = Waiting::on("the worker is starting");
     let from = launch::resume(&run, &set)?;
+    drop(waiting);
     match presses {
-        None => attach::open(run),
+        None => attach::open(run, &args.look),
         Some(presses) => follow::follow(&run, from, args.json, &presses),
     }
 }

@@ -11,10 +11,16 @@ use std::{
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::{INTERRUPTED, attach, look, output, settings::Settings};
+use super::{
+    INTERRUPTED, attach,
+    look::{self, Look},
+    output,
+    progress::{Waiting, open_data},
+    settings::Settings,
+};
 use crate::{
     config::{Config, Layers, Task, layers, validate},
-    data::{Dataset, total_updates},
+    data::total_updates,
     protocol::{Command, Event, Reason, Resumed, RunEnded, Update, Validation},
     run::{
         Client, Home, RunDir, export, launch,
@@ -36,12 +42,14 @@ pub struct Args {
     #[arg(long, value_name = "KEY=A,B")]
     pub(super) grid: Vec<String>,
     /// Name of the run
-    #[arg(long, value_parser = super::settings::run_name)]
+    #[arg(long, value_parser = crate::run::label::run_name)]
     pub(super) name: Option<String>,
     /// Give the commands of this file, as `export --format commands` writes it, at their updates; the configuration in
     /// it is taken, too, and CONFIG.toml and --set go before it
     #[arg(long, value_name = "FILE", conflicts_with = "grid")]
     commands: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) look: Look,
     /// Print lines instead of opening the screens
     #[arg(long)]
     pub(super) headless: bool,
@@ -88,14 +96,14 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     super::queue::wake(&home);
     let run = launch::start_with(&home, &resolved, &name, &commands)?;
     match presses {
-        None => attach::open(run),
+        None => attach::open(run, &args.look),
         Some(presses) => follow(&run, 0, args.json, &presses),
     }
 }
 
 /// Whatever is wrong with the data is told before there is a run to show it in.
 pub(super) fn check_data(config: &Config) -> anyhow::Result<()> {
-    let dataset = Dataset::open(config)?;
+    let dataset = open_data(config)?;
     Ok(validate::warmup(config, total_updates(config, &dataset))?)
 }
 
@@ -132,9 +140,14 @@ pub(super) fn follow_with(
     let mut told: Option<usize> = None;
     // When the record grew last, and whether its silence has been told.
     let mut heard: Option<(Instant, bool)> = None;
+    let mut waiting = Some(Waiting::on("the worker is starting"));
     loop {
         let live = lock::is_live(run);
         let events = tail.poll()?;
+        let pressed = presses.load(SeqCst);
+        if !events.is_empty() || !live || pressed > 0 {
+            drop(waiting.take());
+        }
         if !events.is_empty() {
             heard = Some((Instant::now(), false));
         }
@@ -172,7 +185,6 @@ pub(super) fn follow_with(
                 pulse::QUIET
             ));
         }
-        let pressed = presses.load(SeqCst);
         if pressed > 0 && told.is_none() {
             before_stop()?;
             // The worker may not listen yet, or not any more: then the next look tries again, or sees the end.

@@ -82,15 +82,3 @@ pub fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
-
-/// What a run may be called.
-///
-/// # Errors
-/// Nothing can be seen of the name, or it stands for another run.
-pub fn run_name(text: &str) -> Result<String, String> {
-    match text.trim() {
-        "" => Err("a run needs a name that can be seen".to_owned()),
-        "latest" => Err("`latest` stands for the newest run, whatever its name".to_owned()),
-        _ => Ok(text.to_owned()),
-    }
-}

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::output;
+use super::{output, progress::Waiting};
 use crate::{
     protocol::SCHEMA,
     run::{
-        Home, Record, RunDir, Standing, checkpoint,
-        export::markdown,
+        Home, Queue, Record, RunDir, Standing, checkpoint,
+        export::{markdown, texts},
         list::Lister,
         text::{self, plain},
     },
@@ -30,7 +30,9 @@ pub struct Args {
 /// The run cannot be found or read.
 pub fn run(args: Args) -> anyhow::Result<i32> {
     let run = RunDir::resolve(&Home::from_env()?, &args.run)?;
+    let waiting = Waiting::on("reading the record");
     let record = Record::read(&run)?;
+    drop(waiting);
     if record.header.is_none() {
         return without_record(&run, args.json);
     }
@@ -52,6 +54,12 @@ fn without_record(run: &RunDir, json: bool) -> anyhow::Result<i32> {
         return output::json(&value);
     }
     let mut text = format!("{}  {}\n", plain(&entry.run), entry.state);
+    if let Some(note) = &entry.note {
+        let _ = writeln!(text, "note: {}", plain(note));
+    }
+    if let Some(waits) = Queue::beside(run).and_then(|line| line.waits(run).ok()?) {
+        let _ = writeln!(text, "{}", waits.sentence());
+    }
     if let Some(problem) = &entry.problem {
         let _ = writeln!(text, "{}", plain(problem));
     }
@@ -74,6 +82,9 @@ fn page(run: &RunDir, standing: &Standing) -> anyhow::Result<String> {
         plain(&summary.device),
         summary.threads
     );
+    if let Some(note) = &summary.note {
+        let _ = writeln!(page, "note: {}", plain(note));
+    }
     if let Some(problem) = &standing.problem {
         let _ = writeln!(page, "\n{}", plain(problem));
     }
@@ -84,12 +95,21 @@ fn page(run: &RunDir, standing: &Standing) -> anyhow::Result<String> {
         let _ = write!(page, "\n{}", table.aligned());
     }
     page.push('\n');
+    if summary.flops_per_second.is_some() {
+        let _ = writeln!(page, "matmul peak: {}", markdown::peak(summary));
+    }
+    if let Some(sample) = &summary.sample {
+        let _ = writeln!(page, "{}", texts::lines(sample));
+    }
     if let Some(from) = &summary.forked_from {
         let _ = writeln!(page, "forked from {} at update {}", plain(&from.run), text::count(from.update));
     }
     if !standing.record.resumed.is_empty() {
         let from: Vec<_> = standing.record.resumed.iter().map(|&update| text::count(update)).collect();
         let _ = writeln!(page, "resumed from update {}", from.join(", then "));
+    }
+    for note in &summary.notes {
+        let _ = writeln!(page, "at the start: {}", plain(note));
     }
     for command in &summary.interventions {
         let _ =
@@ -116,7 +136,10 @@ fn page(run: &RunDir, standing: &Standing) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{EventWriter, sample};
+    use crate::{
+        protocol::{Alert, Event, Level},
+        run::{EventWriter, sample},
+    };
 
     #[test]
     fn a_crash_is_told_with_its_log_and_its_figures_so_far() {
@@ -129,6 +152,18 @@ mod tests {
         for part in ["  | Killed\n", "2.5000", "checkpoints: update 5\n", "115,", "8 x 1 = 8 sequences"] {
             assert!(page.contains(part), "{part}: {page}");
         }
+    }
+
+    #[test]
+    fn what_was_said_once_and_what_somebody_noted_are_shown() {
+        let (_folder, run) = sample::run("fork");
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        let message = "optimizer state from adamw to adafactor, by the number of tensors: kept (29)".into();
+        writer.append(&Event::Alert(Alert { update: 0, time: 0.0, level: Level::Info, message })).unwrap();
+        crate::run::label::annotate(&run, "warm start").unwrap();
+        let page = page(&run, &Standing::read(&run).unwrap()).unwrap();
+        assert!(page.contains("\nnote: warm start\n"), "{page}");
+        assert!(page.contains("\nat the start: optimizer state from adamw to adafactor"), "{page}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
-use super::{FAILED, output};
+use super::{FAILED, output, progress::Waiting};
 use crate::{
     protocol::{Answer, Command, Reason},
     run::{Client, Home, Queue, RunDir, RunEntry, RunError, State, is_live, list::Lister, text::count},
@@ -60,12 +60,14 @@ fn stop(run: &RunDir, until: Instant) -> anyhow::Result<i32> {
         Ok(_) | Err(RunError::Closed(_)) => {}
         Err(error) => return Err(error.into()),
     }
+    let waiting = Waiting::on("the run writes its checkpoint");
     while is_live(run) {
         if left(until).is_zero() {
             bail!("run {} was told to stop, but its worker has not ended yet", run.id());
         }
         std::thread::sleep(POLL);
     }
+    drop(waiting);
     ended(&Lister::default().entry(run))
 }
 

@@ -176,10 +176,23 @@ pub const FIELDS: &[Field] = &[
         Kind::Text,
         "",
         "",
-        "a UTF-8 text file or a folder of them; to classify: .csv, .tsv or .jsonl",
+        "a UTF-8 text, .jsonl, .csv or .tsv file, or a folder of them; also .gz and .zst; to classify: a table",
+    ),
+    field(
+        "data.field",
+        Kind::Text,
+        "\"text\"",
+        "",
+        "what holds the text in .jsonl, .csv and .tsv; empty: all of it",
     ),
     field("data.columns", Kind::List, "[]", "", "to classify: one or two sentences, then the label"),
-    field("data.tokenizer", Kind::Text, "\"bytes\"", "", "bytes, or the path of a tokenizer.json"),
+    field(
+        "data.tokenizer",
+        Kind::Text,
+        "\"bytes\"",
+        "",
+        "bytes, bpe:SIZE (learnt from the data), or the path of a tokenizer.json",
+    ),
     field(
         "data.validation_fraction",
         Kind::Float { min: 0.0, max: 0.5 },
@@ -391,19 +404,32 @@ pub const FIELDS: &[Field] = &[
         "",
         "a folder `tensorboard` in the run's that grows with it",
     ),
+    field("log.sample_tokens", size(0, 4096), "48", "tokens", "text written at each validation; 0 = none"),
+    field("log.sample_prompt", size(1, 4096), "16", "tokens", "of the held-out text that it goes on with"),
+    field(
+        "log.sample_temperature",
+        Kind::Float { min: 0.0, max: 100.0 },
+        "0.8",
+        "",
+        "of a second text; 0 = only the likeliest tokens",
+    ),
 ];
 
-/// The architectures that a key of `[model]` or `[data]` belongs to; `None` when it belongs to all.
+/// The architectures that a key belongs to; `None` when it belongs to all.
 pub fn arches(key: &str) -> Option<&'static [Arch]> {
     match key {
         "model.num_key_value_heads" | "model.rope_theta" | "model.rms_norm_eps" => Some(&[Arch::Llama]),
         "model.tie_word_embeddings" => Some(&[Arch::Llama]),
+        "log.sample_tokens" | "log.sample_prompt" | "log.sample_temperature" => {
+            Some(&[Arch::Llama, Arch::Gpt2])
+        }
         "model.max_position_embeddings" => Some(&[Arch::DistilBert, Arch::Gpt2]),
         "model.dropout"
         | "model.attention_dropout"
         | "model.seq_classif_dropout"
         | "model.num_labels"
         | "data.columns" => Some(&[Arch::DistilBert]),
+        "data.field" => Some(&[Arch::Llama, Arch::Gpt2]),
         _ => None,
     }
 }

@@ -137,7 +137,7 @@ pub enum Source {
     Stories,
     /// The built-in generator of labelled pairs of sentences.
     SentencePairs,
-    /// `data.path`: a UTF-8 file or a folder of them.
+    /// `data.path`: a text, a table, or a folder of them.
     Path,
 }
 
@@ -147,13 +147,23 @@ pub enum Source {
 pub enum Tokenizer {
     /// One token a byte: vocabulary 256, and two more for the marks of a classification.
     Bytes,
+    /// BPE learnt from the data, with at most so many tokens: `bpe:4096`.
+    Bpe(usize),
     /// A Hugging Face `tokenizer.json`.
     File(String),
 }
 
+/// What a tokenizer that is learnt begins with, before its size.
+pub const BPE: &str = "bpe:";
+
 impl From<String> for Tokenizer {
     fn from(text: String) -> Self {
-        if text == "bytes" { Self::Bytes } else { Self::File(text) }
+        let size = text.strip_prefix(BPE).and_then(|size| size.parse().ok());
+        match (size, &*text) {
+            (Some(size), _) => Self::Bpe(size),
+            (None, "bytes") => Self::Bytes,
+            (None, _) => Self::File(text),
+        }
     }
 }
 
@@ -161,6 +171,7 @@ impl From<Tokenizer> for String {
     fn from(tokenizer: Tokenizer) -> Self {
         match tokenizer {
             Tokenizer::Bytes => "bytes".to_owned(),
+            Tokenizer::Bpe(size) => format!("{BPE}{size}"),
             Tokenizer::File(path) => path,
         }
     }
@@ -171,12 +182,20 @@ pub struct DataConfig {
     pub source: Source,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// Of a language model: what holds the text in the rows of a table. Empty: a table is a text like others.
+    #[serde(default = "text_field")]
+    pub field: String,
     /// Of a classification: one or two sentences, then the label. Empty: found by their usual names.
     pub columns: Vec<String>,
     pub tokenizer: Tokenizer,
     /// Share of the text held out for validation, in [0, 0.5]; 0 switches validation off.
     pub validation_fraction: f64,
     pub shuffle: bool,
+}
+
+/// The usual name of what holds the text.
+fn text_field() -> String {
+    "text".to_owned()
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -284,4 +303,25 @@ pub struct LogConfig {
     /// Whether the run's folder has one for TensorBoard that grows with the run.
     #[serde(default)]
     pub tensorboard: bool,
+    /// Tokens that a language model writes at each validation; 0 = none.
+    #[serde(default = "sample_tokens")]
+    pub sample_tokens: usize,
+    /// Tokens of the held-out text that it goes on with.
+    #[serde(default = "sample_prompt")]
+    pub sample_prompt: usize,
+    /// Of the second text; 0 = only the likeliest tokens.
+    #[serde(default = "sample_temperature")]
+    pub sample_temperature: f64,
+}
+
+const fn sample_tokens() -> usize {
+    48
+}
+
+const fn sample_prompt() -> usize {
+    16
+}
+
+const fn sample_temperature() -> f64 {
+    0.8
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Arch, Config, ConfigError, NamePattern, OptimizerName, ScheduleName, Source, Task, Tokenizer, fields,
+    Arch, BPE, Config, ConfigError, Layers, NamePattern, OptimizerName, ScheduleName, Source, Task,
+    Tokenizer, fields,
 };
 
 /// Checks combinations of keys and returns what is worth saying about them.
@@ -68,6 +69,14 @@ pub fn relative_step(config: &Config) -> bool {
     config.optimizer.name == OptimizerName::Adafactor && config.optimizer.adafactor.relative_step
 }
 
+/// The keys whose values are not those of the preset: what is set to what it would be anyway asks for nothing, so that a
+/// resolved configuration can be read again.
+fn changed_from_preset(config: &Config) -> Result<Vec<&'static str>, ConfigError> {
+    let preset = config.model.preset.iter().map(|name| format!("model.preset={name}"));
+    let plain = Layers::new().with_assignments(preset)?.resolve()?.config;
+    Ok(config.differences(&plain).into_iter().map(|(key, ..)| key).collect())
+}
+
 /// A key that the architecture does not have would be ignored without a word.
 fn keys_of_another_arch(config: &Config, explicit: &BTreeMap<String, String>) -> Result<(), ConfigError> {
     let arch = config.model.arch;
@@ -126,7 +135,7 @@ fn data(config: &Config) -> Result<(), ConfigError> {
     match (data.source, task) {
         (Source::Path, _) if data.path.is_none() => {
             let kind = match task {
-                Task::LanguageModel => "a UTF-8 text file or a folder of them",
+                Task::LanguageModel => "a UTF-8 text, .jsonl, .csv or .tsv file, or a folder of them",
                 Task::Classification => "a .csv, .tsv or .jsonl file",
             };
             return conflict(format!("data.source = \"path\" needs data.path: {kind}"));
@@ -173,6 +182,28 @@ fn data(config: &Config) -> Result<(), ConfigError> {
         // Bytes, and the marks before and after a sentence.
         Task::Classification => 258,
     };
+    match &data.tokenizer {
+        // Bytes, and what ends a document; of a row the marks, too.
+        Tokenizer::Bpe(size) if *size < needed + 1 => {
+            return conflict(format!(
+                "data.tokenizer = \"bpe:{size}\" is too small: all bytes and the marks are {} tokens",
+                needed + 1
+            ));
+        }
+        Tokenizer::Bpe(size) if model.vocab_size < *size => {
+            return conflict(format!(
+                "data.tokenizer = \"bpe:{size}\" needs more rows than model.vocab_size = {}: set model.vocab_size = {size}, or a \
+                 smaller bpe",
+                model.vocab_size
+            ));
+        }
+        Tokenizer::File(text) if text.starts_with(BPE) => {
+            return conflict(format!(
+                "data.tokenizer = \"{text}\" has no size: write the number of tokens, as in \"bpe:4096\""
+            ));
+        }
+        _ => {}
+    }
     if data.tokenizer == Tokenizer::Bytes && model.vocab_size < needed {
         return conflict(format!(
             "model.vocab_size = {} is too small for data.tokenizer = \"bytes\": it needs {needed}",
@@ -248,10 +279,9 @@ fn optimizer(config: &Config, explicit: &BTreeMap<String, String>) -> Result<Vec
         ));
     }
     if relative_step(config) {
-        let rates = ["optimizer.adafactor.lr"]
-            .into_iter()
-            .chain(explicit.keys().map(String::as_str).filter(|key| key.starts_with("schedule.")));
-        if let Some(key) = rates.into_iter().find(|key| explicit.contains_key(*key)) {
+        let a_rate = |key: &str| key == "optimizer.adafactor.lr" || key.starts_with("schedule.");
+        let changed = changed_from_preset(config)?;
+        if let Some(key) = explicit.keys().find(|key| a_rate(key) && changed.contains(&&***key)) {
             return Err(ConfigError::Conflict(format!(
                 "optimizer.adafactor.relative_step sets its own rate, and {key} sets one too: remove one of the two"
             )));

@@ -1,5 +1,7 @@
 //! One micro-batch on the host.
 
+use std::io;
+
 use super::{
     DataError,
     tokens::{SEPARATOR, Tokens},
@@ -27,7 +29,14 @@ pub struct Batch {
 
 impl Batch {
     /// The given sequences of a stream, one a row. A sequence beyond the end makes an all-padded row.
-    pub(super) fn cut(tokens: &Tokens, seq_len: usize, sequences: impl Iterator<Item = u64>) -> Self {
+    ///
+    /// # Errors
+    /// The stream lies in a file that cannot be read.
+    pub(super) fn cut(
+        tokens: &Tokens,
+        seq_len: usize,
+        sequences: impl Iterator<Item = u64>,
+    ) -> io::Result<Self> {
         let rows = sequences.size_hint().0;
         let mut batch = Self {
             rows: 0,
@@ -39,17 +48,24 @@ impl Batch {
         };
         for sequence in sequences {
             let start = sequence as usize * seq_len;
+            let ids = tokens.ids(start..start + 1 + seq_len)?;
+            let length = ids.len().saturating_sub(1);
             batch.rows += 1;
-            batch.targets.extend(tokens.ids(start + 1..start + 1 + seq_len));
-            let length = batch.targets.len() - (batch.rows - 1) * seq_len;
-            batch.inputs.extend(tokens.ids(start..start + length));
+            batch.targets.extend(ids.iter().skip(1));
+            batch.inputs.extend(&ids[..length]);
             batch.inputs.resize(batch.rows * seq_len, i32::from(SEPARATOR));
             batch.targets.resize(batch.rows * seq_len, IGNORE);
             batch.lengths.push(length);
             batch.target_count += length as u64;
         }
         debug_assert!(batch.check(tokens.vocabulary() as usize).is_ok(), "a stream holds what it says");
-        batch
+        Ok(batch)
+    }
+
+    /// No rows at all.
+    pub(super) fn nothing(seq_len: usize) -> Self {
+        let (inputs, targets, lengths) = (Vec::new(), Vec::new(), Vec::new());
+        Self { rows: 0, seq_len, inputs, targets, lengths, target_count: 0 }
     }
 
     /// Refuses ids that an embedding of so many rows does not have, before a device sees them: there they would end the
@@ -94,7 +110,7 @@ mod tests {
     #[test]
     fn targets_are_the_inputs_one_on() {
         let tokens = Tokens::from_bytes(b"abcdefg".to_vec());
-        let batch = Batch::cut(&tokens, 3, 0..2);
+        let batch = Batch::cut(&tokens, 3, 0..2).unwrap();
         assert_eq!((batch.rows, batch.seq_len, batch.target_count), (2, 3, 6));
         assert_eq!(batch.row(0), (&[97, 98, 99][..], &[98, 99, 100][..]));
         assert_eq!(batch.row(1), (&[100, 101, 102][..], &[101, 102, 103][..]));
@@ -104,7 +120,7 @@ mod tests {
 
     #[test]
     fn an_id_beyond_the_vocabulary_is_told_before_a_device_sees_it() {
-        let batch = Batch::cut(&Tokens::from_bytes(b"abcdefg".to_vec()), 3, 0..2);
+        let batch = Batch::cut(&Tokens::from_bytes(b"abcdefg".to_vec()), 3, 0..2).unwrap();
         batch.check(103).unwrap();
         let told = batch.check(102).unwrap_err().to_string();
         assert!(told.contains("token id 102") && told.contains("model.vocab_size = 102"), "{told}");
@@ -115,7 +131,7 @@ mod tests {
     #[test]
     fn a_short_last_sequence_is_filled_and_its_targets_are_ignored() {
         let tokens = Tokens::from_bytes(b"abcdef".to_vec());
-        let batch = Batch::cut(&tokens, 4, 0..2);
+        let batch = Batch::cut(&tokens, 4, 0..2).unwrap();
         assert_eq!(batch.lengths, [4, 1]);
         assert_eq!(batch.row(1), (&[101, 0, 0, 0][..], &[102, IGNORE, IGNORE, IGNORE][..]));
         assert_eq!(batch.target_count, 5);

@@ -1,13 +1,19 @@
 //! The data of a run: text cut into sequences for a language model, labelled rows for a classification.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    io,
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use super::{
-    Batch, Corpus, DataError, corpus,
+    Batch, Corpus, DataError, Progress, bpe, encode,
     labelled::{Classes, Examples},
-    rows::{Parts, Rows},
+    rows::{self, Parts, Rows},
     split::split,
-    tokenizer::Encoder,
+    store::{self, Store},
+    text::{self, Limits, Opened, Wanted},
+    tokenizer::{Choice, Encoder, Ready, TokenizerText},
     tokens::Tokens,
 };
 use crate::{
@@ -26,6 +32,10 @@ struct Inner {
     validation: Part,
     seq_len: usize,
     report: DataReport,
+    /// Writes ids as text again.
+    encoder: Encoder,
+    /// Why tokens on the disk could not be read, once that has happened.
+    fault: OnceLock<DataError>,
 }
 
 /// What is trained on, or what is held out.
@@ -36,11 +46,22 @@ enum Part {
 }
 
 impl Part {
-    fn batch(&self, seq_len: usize, sequences: impl Iterator<Item = u64>) -> Batch {
+    fn batch(&self, seq_len: usize, sequences: impl Iterator<Item = u64>) -> io::Result<Batch> {
         match self {
             Self::Stream(tokens) => Batch::cut(tokens, seq_len, sequences),
-            Self::Rows(rows) => rows.batch(sequences),
+            Self::Rows(rows) => Ok(rows.batch(sequences)),
         }
+    }
+}
+
+impl Inner {
+    /// A batch of one part; one without rows, and a fault, when it cannot be read.
+    fn batch(&self, part: &Part, sequences: impl Iterator<Item = u64>) -> Batch {
+        part.batch(self.seq_len, sequences).unwrap_or_else(|error| {
+            let (path, problem) = (self.report.source.clone(), error.to_string());
+            self.fault.get_or_init(|| DataError::Tokens { path, problem });
+            Batch::nothing(self.seq_len)
+        })
     }
 }
 
@@ -50,26 +71,71 @@ impl Dataset {
     /// # Errors
     /// Text, labels or a tokenizer that are missing, unreadable or unsuitable: see [`DataError`].
     pub fn open(config: &Config) -> Result<Self, DataError> {
+        Self::open_watched(config, &mut |_| ())
+    }
+
+    /// The same; `watch` is told how far it is, a few times a second at least while text is read and tokenized.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_watched(config: &Config, watch: &mut dyn FnMut(Progress)) -> Result<Self, DataError> {
+        Self::open_with(config, Store::from_env().as_ref(), Limits::default(), watch)
+    }
+
+    /// The same; tokens of long texts are kept in that folder instead of the one that the environment names.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_kept_in(
+        config: &Config,
+        folder: &Path,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<Self, DataError> {
+        Self::open_with(config, Some(&Store::at(folder.to_owned(), store::LIMIT)), Limits::default(), watch)
+    }
+
+    /// The same with this store.
+    pub(super) fn open_with(
+        config: &Config,
+        store: Option<&Store>,
+        limits: Limits,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<Self, DataError> {
         let (data, model) = (&config.data, &config.model);
         let path = || data.path.as_ref().map(Path::new);
-        let encoder = Encoder::open(&data.tokenizer)?;
-        encoder.fits(model.arch.task(), model.vocab_size)?;
+        let choice = Choice::of(&data.tokenizer)?;
+        let fraction = data.validation_fraction;
         match model.arch.task() {
-            Task::LanguageModel => {
-                let corpus = match (data.source, path()) {
-                    (Source::Path, Some(path)) => corpus::read(path)?,
-                    (Source::Path, None) => return Err(DataError::Missing { path: "(not set)".to_owned() }),
-                    (Source::Stories, _) => Corpus::stories()?,
-                    (Source::SentencePairs, _) => {
-                        return Err(DataError::WrongSource {
-                            given: "sentence-pairs",
-                            instead: "\"stories\"",
-                        });
-                    }
-                };
-                Self::streams(corpus, &encoder, data.validation_fraction, config.train.seq_len)
-            }
+            Task::LanguageModel => match (data.source, path()) {
+                (Source::Path, Some(path)) => {
+                    let wanted = Wanted {
+                        path,
+                        field: &data.field,
+                        tokenizer: &choice,
+                        fraction,
+                        vocab_size: model.vocab_size,
+                    };
+                    Self::opened(text::open(&wanted, store, limits, watch)?, config.train.seq_len)
+                }
+                (Source::Path, None) => Err(DataError::Missing { path: "(not set)".to_owned() }),
+                (Source::Stories, _) => Self::streams(
+                    Corpus::stories()?,
+                    &choice,
+                    model.vocab_size,
+                    fraction,
+                    config.train.seq_len,
+                ),
+                (Source::SentencePairs, _) => {
+                    Err(DataError::WrongSource { given: "sentence-pairs", instead: "\"stories\"" })
+                }
+            },
             Task::Classification => {
+                // Whatever is wrong with a tokenizer is told before a long table is read.
+                let ready = choice.ready()?;
+                if let Ready::Now(encoder) = &ready {
+                    encoder.fits(Task::Classification, model.vocab_size)?;
+                    encoder.marks_rows()?;
+                }
                 let examples = match (data.source, path()) {
                     (Source::Path, Some(path)) => Examples::read(path, &data.columns)?,
                     (Source::Path, None) => {
@@ -83,13 +149,11 @@ impl Dataset {
                         });
                     }
                 };
-                Self::rows(
-                    &examples,
-                    model.num_labels,
-                    &encoder,
-                    data.validation_fraction,
-                    config.train.seq_len,
-                )
+                let encoder = match ready {
+                    Ready::Now(encoder) => encoder,
+                    Ready::Learn(size) => rows::learnt(size, &examples, fraction)?,
+                };
+                Self::rows(&examples, model.num_labels, &encoder, fraction, config.train.seq_len)
             }
         }
     }
@@ -99,25 +163,47 @@ impl Dataset {
     /// # Errors
     /// Fewer than `seq_len + 1` tokens are left to train on.
     pub fn from_corpus(corpus: Corpus, validation_fraction: f64, seq_len: usize) -> Result<Self, DataError> {
-        Self::streams(corpus, &Encoder::Bytes, validation_fraction, seq_len)
+        Self::streams(corpus, &Choice::Bytes, usize::MAX, validation_fraction, seq_len)
     }
 
+    /// A text in memory.
     fn streams(
         corpus: Corpus,
-        encoder: &Encoder,
+        choice: &Choice,
+        vocab_size: usize,
         validation_fraction: f64,
         seq_len: usize,
     ) -> Result<Self, DataError> {
-        let seq_len = seq_len.max(1);
-        let mut report = DataReport {
+        let report = DataReport {
             source: corpus.source.clone(),
             documents: corpus.documents() as u64,
             bytes: corpus.bytes(),
-            left_out: corpus.left_out.clone(),
             ..DataReport::default()
         };
-        let (train, validation) = split(corpus, validation_fraction);
-        let (train, validation) = (encoder.stream(train)?, encoder.stream(validation)?);
+        let (train, validation) = split(corpus.text, &corpus.ends, validation_fraction);
+        let encoder = match choice.ready()? {
+            Ready::Now(encoder) => encoder,
+            Ready::Learn(size) => {
+                let text = bpe::learn(size, Task::LanguageModel, |pupil| {
+                    encode::each_document(&train, &mut |text| {
+                        pupil.read(text);
+                        Ok(())
+                    })
+                })?;
+                TokenizerText::learnt(size, text).load()?
+            }
+        };
+        encoder.fits(Task::LanguageModel, vocab_size)?;
+        encoder.ends_documents(report.documents)?;
+        let train = encode::in_memory(&encoder, train)?;
+        let validation = encode::in_memory(&encoder, validation)?;
+        Self::opened(Opened { train, validation, report, encoder }, seq_len)
+    }
+
+    /// Cuts both streams into sequences.
+    fn opened(opened: Opened, seq_len: usize) -> Result<Self, DataError> {
+        let seq_len = seq_len.max(1);
+        let Opened { train, validation, mut report, encoder } = opened;
         report.train_tokens = train.len() as u64;
         report.train_sequences = train.sequences(seq_len);
         report.validation_tokens = validation.len() as u64;
@@ -130,8 +216,11 @@ impl Dataset {
                 needed: seq_len as u64 + 1,
             });
         }
-        let (train, validation) = (Part::Stream(train), Part::Stream(validation));
-        Ok(Self(Arc::new(Inner { train, validation, seq_len, report })))
+        Ok(Self::of(Part::Stream(train), Part::Stream(validation), seq_len, report, encoder))
+    }
+
+    fn of(train: Part, validation: Part, seq_len: usize, report: DataReport, encoder: Encoder) -> Self {
+        Self(Arc::new(Inner { train, validation, seq_len, report, encoder, fault: OnceLock::new() }))
     }
 
     fn rows(
@@ -159,8 +248,7 @@ impl Dataset {
                 .left_out
                 .insert(format!("ends of rows truncated to train.seq_len = {seq_len}"), parts.truncated);
         }
-        let (train, validation) = (Part::Rows(parts.train), Part::Rows(parts.validation));
-        Ok(Self(Arc::new(Inner { train, validation, seq_len, report })))
+        Ok(Self::of(Part::Rows(parts.train), Part::Rows(parts.validation), seq_len, report, encoder.clone()))
     }
 
     /// What was read, how it was split, and what was left out.
@@ -183,13 +271,29 @@ impl Dataset {
         self.0.report.validation_sequences
     }
 
-    /// The given training sequences, one a row, in the given order.
+    /// The text of ids as far as they are one: what is no UTF-8, and an id that the tokenizer does not know, is U+FFFD
+    /// or missing. The end of a document is written as `<end>`, or as the tokenizer's own mark.
+    pub fn decode(&self, ids: &[i32]) -> String {
+        self.0.encoder.decode(ids)
+    }
+
+    /// The given training sequences, one a row, in the given order. A batch without rows when they cannot be read: then
+    /// [`Self::fault`] says why.
     pub fn batch(&self, sequences: &[u64]) -> Batch {
-        self.0.train.batch(self.0.seq_len, sequences.iter().copied())
+        self.0.batch(&self.0.train, sequences.iter().copied())
+    }
+
+    /// Why a batch could not be read: tokens on the disk can be lost while they are in use. It stays once it has come.
+    ///
+    /// # Errors
+    /// A batch could not be read.
+    pub fn fault(&self) -> Result<(), DataError> {
+        self.0.fault.get().map_or(Ok(()), |fault| Err(fault.clone()))
     }
 
     /// Held-out sequences in batches of `micro_batch` rows (the last may have fewer): all rows of a classification;
-    /// of a text all sequences, or `limit_sequences` spread evenly over it. The same ones in the same order every time.
+    /// of a text all sequences, or `limit_sequences` spread evenly over it. The same ones in the same order every time;
+    /// fewer when they cannot be read: then [`Self::fault`] says why.
     pub fn validation_batches(
         &self,
         micro_batch: usize,
@@ -202,11 +306,12 @@ impl Dataset {
             Part::Stream(_) => all.min(limit_sequences as u64),
             Part::Rows(_) => all,
         };
-        (0..wanted.div_ceil(rows)).map(move |batch| {
+        (0..wanted.div_ceil(rows)).map_while(move |batch| {
             let places = batch * rows..((batch + 1) * rows).min(wanted);
             let sequences =
                 places.map(|place| (u128::from(place) * u128::from(all) / u128::from(wanted)) as u64);
-            inner.validation.batch(inner.seq_len, sequences)
+            let batch = inner.batch(&inner.validation, sequences);
+            inner.fault.get().is_none().then_some(batch)
         })
     }
 }

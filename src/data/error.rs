@@ -21,8 +21,42 @@ pub enum DataError {
         "{path} contains a NUL byte at byte {offset} (line {line}), so it is no plain text (UTF-16 or binary): convert it to UTF-8 text"
     )]
     Binary { path: String, offset: usize, line: usize },
-    #[error("{path} holds {bytes} bytes, and at most {limit} are read: give a part of it")]
-    TooLarge { path: String, bytes: u64, limit: u64 },
+    #[error(
+        "{path} ends early: {bytes} bytes of {packing} give {text} bytes of text, and then it breaks off; copy or download it again"
+    )]
+    EndsEarly { path: String, packing: &'static str, bytes: u64, text: u64 },
+    #[error(
+        "{path} is damaged, or no {packing}, within its first {bytes} bytes ({problem}): copy or download it again, or give it the name of what it is"
+    )]
+    Damaged { path: String, packing: &'static str, bytes: u64, problem: String },
+    #[error(
+        "{path} is a Parquet file, which this program does not read: write its text as .jsonl, for example with `python -c \"import pandas; pandas.read_parquet('in.parquet').to_json('out.jsonl', orient='records', lines=True)\"`"
+    )]
+    Parquet { path: String },
+    #[error(
+        "{path} has no `{field}` (it has {columns}): name what holds the text with data.field, or set data.field = \"\" to train on the file as it is"
+    )]
+    NoField { path: String, field: String, columns: String },
+    #[error(
+        "no row of {path} has text in `{field}`: give rows with text, or name what holds it with data.field"
+    )]
+    NoRows { path: String, field: String },
+    #[error("{path} changed while it was read: start again when nobody writes to it")]
+    Changed { path: String },
+    #[error(
+        "the tokens cannot be kept in {path} ({problem}): free some space, or choose another place with TUI_TRAIN_HOME"
+    )]
+    Unwritable { path: String, problem: String },
+    #[error(
+        "{path} is too long to stay in memory, and no folder is known to keep its tokens in: set TUI_TRAIN_HOME"
+    )]
+    NoStore { path: String },
+    #[error(
+        "the tokens of {path} can no longer be read ({problem}): start or resume the run again, and they are made anew"
+    )]
+    Tokens { path: String, problem: String },
+    #[error("{path} holds more than {limit} bytes of text, and a table stays in memory: give a part of it")]
+    TooLarge { path: String, limit: u64 },
     #[error(
         "no text to train on in {path}: {}; text is recognised by extension, such as .txt or .md, and a single file is read whatever its name",
         left_out_in_words(.left_out)
@@ -73,6 +107,18 @@ pub enum DataError {
         "data.tokenizer = {path} does not exist: give the path of a Hugging Face tokenizer.json, or \"bytes\""
     )]
     TokenizerMissing { path: String },
+    #[error("data.tokenizer = {path} is {what}, not a tokenizer.json of Hugging Face: {remedy}")]
+    OtherLibrary { path: String, what: &'static str, remedy: &'static str },
+    #[error(
+        "data.tokenizer = {path} has no token that ends a document, and there are {documents} documents: add one of {known} to its added_tokens, or choose another tokenizer"
+    )]
+    NoEnd { path: String, documents: u64, known: String },
+    #[error(
+        "data.tokenizer = {path} puts no marks round a row, and a classification is read off the first one: give a tokenizer.json with a post_processor that adds them (such as [CLS] and [SEP])"
+    )]
+    NoMarks { path: String },
+    #[error("data.tokenizer = bpe:{size} cannot be learnt from the text: {problem}")]
+    Learn { size: usize, problem: String },
     #[error("data.tokenizer = {path} is a folder: give the path of the tokenizer.json in it")]
     TokenizerFolder { path: String },
     #[error(
@@ -124,6 +170,10 @@ pub enum RowFault {
     NoObject { kind: &'static str },
     #[error("no `{column}` (it has {columns}): every row needs one")]
     NoKey { column: String, columns: String },
+    #[error("no `{field}` (it has {columns}): every row needs one; name what holds the text with data.field")]
+    NoField { field: String, columns: String },
+    #[error("it is longer than {limit} bytes: write one object a line")]
+    TooLong { limit: usize },
     #[error("`{column}` is {kind}: expected {expected}")]
     Kind { column: String, kind: &'static str, expected: &'static str },
     #[error("`{column}` is empty: fill it in, or remove the row")]

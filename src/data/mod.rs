@@ -1,9 +1,13 @@
 //! Corpora, labelled rows, tokenizers, and batches with a serialisable cursor.
 //!
 //! ```text
-//! corpus      documents: the built-in stories, or the files of `data.path`
+//! corpus      documents in memory: the built-in stories
+//! text        the files of `data.path`, as a stream of documents
 //! labelled    sentences with a label: the built-in pairs, or a .csv, .tsv or .jsonl file
 //! tokenizer   text becomes ids: its bytes, or a Hugging Face tokenizer.json
+//! bpe         a vocabulary learnt from the text
+//! encode      a stream of documents becomes a stream of ids, on all cores
+//! store       tokens and vocabularies that are kept on the disk
 //! dataset     documents -> training and validation streams -> sequences of `seq_len` targets;
 //!             labelled sentences -> training and validation rows: a sequence is a row
 //! cursor      the next sequence to be drawn, and the order of the sequences of an epoch
@@ -17,17 +21,24 @@
 //! that is checked once, when the data is opened.
 
 pub mod batch;
+mod bpe;
 pub mod corpus;
 pub mod cursor;
 pub mod dataset;
+mod encode;
 pub mod error;
+mod foreign;
 mod labelled;
 pub mod pairs;
 pub mod prefetch;
+pub mod progress;
 pub mod random;
 mod rows;
 mod split;
+mod store;
 pub mod stories;
+mod text;
+mod token_file;
 pub mod tokenizer;
 mod tokens;
 pub mod windows;
@@ -38,5 +49,6 @@ pub use cursor::Cursor;
 pub use dataset::Dataset;
 pub use error::DataError;
 pub use prefetch::Prefetch;
+pub use progress::{Progress, Stage};
 pub use tokens::{SEPARATOR, VOCABULARY};
 pub use windows::{Pass, Window, Windows, total_updates};

@@ -3,12 +3,13 @@
 use rayon::prelude::*;
 
 use super::{
-    Batch, DataError,
+    Batch, DataError, bpe,
     error::RowFault,
     labelled::{Classes, Examples},
     random,
-    tokenizer::{EncodedRow, Encoder},
+    tokenizer::{EncodedRow, Encoder, TokenizerText},
 };
+use crate::config::Task;
 
 /// Encoded rows, one behind another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -103,6 +104,24 @@ impl Parts {
         }
         Ok(parts)
     }
+}
+
+/// The tokenizer that is learnt from the rows that are trained on.
+///
+/// # Errors
+/// Nothing can be learnt from them.
+pub(super) fn learnt(size: usize, examples: &Examples, fraction: f64) -> Result<Encoder, DataError> {
+    let held_out = held_out(examples.rows.len(), fraction);
+    let text = bpe::learn(size, Task::Classification, |pupil| {
+        for (row, _) in examples.rows.iter().zip(&held_out).filter(|(_, held_out)| !**held_out) {
+            for sentence in [Some(&row.first), row.second.as_ref()].into_iter().flatten() {
+                pupil.read(Some(sentence));
+                pupil.read(None);
+            }
+        }
+        Ok(())
+    })?;
+    TokenizerText::learnt(size, text).load()
 }
 
 /// Which rows are held out: the fraction of them that comes first in the order of a hash of their number. With a
@@ -266,15 +285,17 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_text_to_a_language_model() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("t.csv");
-        std::fs::write(&path, "text,label\na,1\n").unwrap();
-        let path = format!("data.path={}", path.display());
-        let settings = [&*path, "data.validation_fraction=0", "train.seq_len=4"];
-        let config = Layers::new().with_assignments(settings).unwrap().resolve().unwrap().config;
-        let inputs = Dataset::open(&config).unwrap().batch(&[0]).inputs;
-        assert_eq!(inputs, b"text".map(i32::from));
+    fn rows_can_teach_a_vocabulary() {
+        let settings = ["data.tokenizer=bpe:300", "model.vocab_size=300", "data.validation_fraction=0"];
+        let line = |row: usize| format!("the sun will rise {row},{}\n", row % 2);
+        let text: String = ["text,label\n".to_owned()].into_iter().chain((0..40).map(line)).collect();
+        let batch = table("t.csv", &text, &settings).unwrap().batch(&[0, 1]);
+        assert_eq!(batch.rows, 2);
+        // A mark, three to six tokens, a mark.
+        assert!(batch.lengths.iter().all(|length| (4..9).contains(length)), "{:?}", batch.lengths);
+        assert!(batch.inputs[0] > 0 && batch.inputs[0] < 300);
+        let small = classification(&["data.tokenizer=bpe:259", "model.vocab_size=300"]);
+        assert!(Dataset::open(&small).is_ok());
     }
 
     proptest! {

@@ -1,13 +1,13 @@
 //! How text becomes ids: its bytes, or a Hugging Face `tokenizer.json`.
 
-use std::{fs, io, path::Path};
+use std::{fs, io, path::Path, sync::Arc};
 
-use rayon::prelude::*;
+use sha2::{Digest, Sha256};
 use tokenizers::{PostProcessor, TruncationDirection};
 
 use super::{
-    DataError,
-    tokens::{SEPARATOR, Tokens, VOCABULARY},
+    DataError, foreign,
+    tokens::{SEPARATOR, VOCABULARY},
 };
 use crate::config::{self, Task};
 
@@ -30,16 +30,11 @@ const ENDS: [&str; 8] = [
 
 /// Longest `tokenizer.json` that is read, in bytes.
 const LONGEST_FILE: u64 = 512 << 20;
-/// Longer documents are encoded in pieces of about so many bytes: encoding takes a hundred bytes of memory for each.
-const PIECE: usize = 1 << 20;
-/// Bytes of text that are encoded at once, on all cores.
-const AT_ONCE: usize = 8 << 20;
-
 /// Turns text into ids.
 #[derive(Debug, Clone)]
 pub(super) enum Encoder {
     Bytes,
-    File(Box<FileEncoder>),
+    File(Arc<FileEncoder>),
 }
 
 #[derive(Debug, Clone)]
@@ -48,6 +43,67 @@ pub(super) struct FileEncoder {
     tokenizer: tokenizers::Tokenizer,
     /// Ids are below this.
     vocabulary: usize,
+    /// Ends a document, if it has such a token.
+    end: Option<u32>,
+}
+
+/// What `data.tokenizer` asks for, before anything is made of it.
+#[derive(Debug, Clone)]
+pub(super) enum Choice {
+    Bytes,
+    File(TokenizerText),
+    /// Learnt from the text, with so many tokens at most.
+    Bpe(usize),
+}
+
+/// What can be had of a choice before there is a text.
+#[derive(Debug)]
+pub(super) enum Ready {
+    Now(Encoder),
+    /// To be learnt from the text, with so many tokens at most.
+    Learn(usize),
+}
+
+impl Choice {
+    /// Reads what is named.
+    ///
+    /// # Errors
+    /// A file that is missing, unreadable, or of another library.
+    pub(super) fn of(choice: &config::Tokenizer) -> Result<Self, DataError> {
+        match choice {
+            config::Tokenizer::Bytes => Ok(Self::Bytes),
+            config::Tokenizer::File(path) => TokenizerText::read(path).map(Self::File),
+            config::Tokenizer::Bpe(size) => Ok(Self::Bpe(*size)),
+        }
+    }
+
+    /// Loads what does not depend on a text.
+    ///
+    /// # Errors
+    /// The file is no `tokenizer.json`.
+    pub(super) fn ready(&self) -> Result<Ready, DataError> {
+        match self {
+            Self::Bytes => Ok(Ready::Now(Encoder::Bytes)),
+            Self::File(text) => text.load().map(Ready::Now),
+            Self::Bpe(size) => Ok(Ready::Learn(*size)),
+        }
+    }
+
+    /// What is called by that name makes the same ids of a text.
+    pub(super) fn identity(&self) -> String {
+        match self {
+            Self::Bytes => "bytes".to_owned(),
+            Self::File(text) => format!("file {}", text.digest()),
+            Self::Bpe(size) => format!("bpe {size}"),
+        }
+    }
+}
+
+/// The text of a `tokenizer.json` that has not been looked at yet.
+#[derive(Debug, Clone)]
+pub(super) struct TokenizerText {
+    path: String,
+    text: Vec<u8>,
 }
 
 /// One row of a classification.
@@ -59,19 +115,6 @@ pub(super) struct EncodedRow {
 }
 
 impl Encoder {
-    /// Loads what `data.tokenizer` names.
-    ///
-    /// # Errors
-    /// A file that is missing, unreadable, or no `tokenizer.json`.
-    pub(super) fn open(choice: &config::Tokenizer) -> Result<Self, DataError> {
-        match choice {
-            config::Tokenizer::Bytes => Ok(Self::Bytes),
-            config::Tokenizer::File(path) => {
-                FileEncoder::open(path).map(|encoder| Self::File(Box::new(encoder)))
-            }
-        }
-    }
-
     /// Checks that the model has a row for every id.
     ///
     /// # Errors
@@ -88,14 +131,43 @@ impl Encoder {
         Err(DataError::Vocabulary { tokenizer: tokenizer.to_owned(), needed, vocab_size })
     }
 
-    /// The stream of a text whose documents each end with [`SEPARATOR`] (the last may go on in another stream).
+    /// Ids are below this.
+    pub(super) fn vocabulary(&self) -> u32 {
+        match self {
+            Self::Bytes => VOCABULARY,
+            Self::File(file) => file.vocabulary(),
+        }
+    }
+
+    /// Checks that documents can be told apart.
     ///
     /// # Errors
-    /// The tokenizer fails on a text, or makes an id that its own vocabulary does not have.
-    pub(super) fn stream(&self, text: Vec<u8>) -> Result<Tokens, DataError> {
+    /// There are several, and no token ends one.
+    pub(super) fn ends_documents(&self, documents: u64) -> Result<(), DataError> {
         match self {
-            Self::Bytes => Ok(Tokens::from_bytes(text)),
-            Self::File(file) => file.stream(&text),
+            Self::File(file) if file.end.is_none() && documents > 1 => {
+                Err(DataError::NoEnd { path: file.path.clone(), documents, known: ENDS.join(", ") })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that rows are marked: a classification is read off the first mark.
+    ///
+    /// # Errors
+    /// The tokenizer adds none.
+    pub(super) fn marks_rows(&self) -> Result<(), DataError> {
+        match self {
+            Self::File(file) if file.marks(false) == 0 => Err(DataError::NoMarks { path: file.path.clone() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The text of ids, as far as they are one: see [`super::Dataset::decode`].
+    pub(super) fn decode(&self, ids: &[i32]) -> String {
+        match self {
+            Self::Bytes => bytes_text(ids),
+            Self::File(file) => file.decode(ids),
         }
     }
 
@@ -125,6 +197,21 @@ impl Encoder {
     }
 }
 
+/// How the end of a document is written where a byte stands for it.
+const END: &str = "<end>";
+
+fn bytes_text(ids: &[i32]) -> String {
+    let mut bytes = Vec::with_capacity(ids.len());
+    for &id in ids {
+        match u8::try_from(id) {
+            Ok(SEPARATOR) => bytes.extend_from_slice(END.as_bytes()),
+            Ok(byte) => bytes.push(byte),
+            Err(_) => bytes.extend_from_slice("\u{fffd}".as_bytes()),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 fn bytes_row(first: &str, second: Option<&str>, room: usize) -> EncodedRow {
     let ids = |bytes: &[u8]| -> Vec<u32> { bytes.iter().map(|byte| u32::from(*byte)).collect() };
     let (keep, keep_second) = longest_first(first.len(), second.map_or(0, str::len), room);
@@ -148,8 +235,12 @@ fn longest_first(first: usize, second: usize, room: usize) -> (usize, usize) {
     if first <= second { (short, room - short) } else { (room - short, short) }
 }
 
-impl FileEncoder {
-    fn open(path: &str) -> Result<Self, DataError> {
+impl TokenizerText {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It is missing, unreadable, too long, or of another library.
+    pub(super) fn read(path: &str) -> Result<Self, DataError> {
         if Path::new(path).is_dir() {
             return Err(DataError::TokenizerFolder { path: path.to_owned() });
         }
@@ -167,12 +258,37 @@ impl FileEncoder {
                 return Err(DataError::Unreadable { path: path.to_owned(), problem: error.to_string() });
             }
         };
+        match foreign::library(Path::new(path), &text) {
+            Some((what, remedy)) => Err(DataError::OtherLibrary { path: path.to_owned(), what, remedy }),
+            None => Ok(Self { path: path.to_owned(), text }),
+        }
+    }
+
+    /// The text of one that was learnt with at most so many tokens, called in messages as it was asked for.
+    pub(super) fn learnt(size: usize, text: String) -> Self {
+        Self { path: format!("bpe:{size}"), text: text.into_bytes() }
+    }
+
+    /// SHA-256 of the text, in hexadecimal digits.
+    pub(super) fn digest(&self) -> String {
+        hex(&Sha256::digest(&self.text))
+    }
+
+    /// The tokenizer itself.
+    ///
+    /// # Errors
+    /// The text is no `tokenizer.json`.
+    pub(super) fn load(&self) -> Result<Encoder, DataError> {
+        let path = &self.path;
         let not_one = |problem: String| DataError::NotATokenizer {
             path: path.to_owned(),
             problem: problem.split_whitespace().collect::<Vec<_>>().join(" "),
         };
+        // The crate panics where the JSON of a decoder breaks off.
+        serde_json::from_slice::<serde::de::IgnoredAny>(&self.text)
+            .map_err(|error| not_one(error.to_string()))?;
         let mut tokenizer =
-            tokenizers::Tokenizer::from_bytes(&text).map_err(|error| not_one(error.to_string()))?;
+            tokenizers::Tokenizer::from_bytes(&self.text).map_err(|error| not_one(error.to_string()))?;
         // Rows are cut and filled here, by train.seq_len and by the longest row of a batch.
         tokenizer.with_truncation(None).map_err(|error| not_one(error.to_string()))?;
         tokenizer.with_padding(None);
@@ -180,7 +296,34 @@ impl FileEncoder {
         if vocabulary == 0 {
             return Err(not_one("its vocabulary is empty".to_owned()));
         }
-        Ok(Self { path: path.to_owned(), tokenizer, vocabulary })
+        let end = ENDS.iter().find_map(|token| tokenizer.token_to_id(token));
+        Ok(Encoder::File(Arc::new(FileEncoder { path: path.to_owned(), tokenizer, vocabulary, end })))
+    }
+}
+
+/// Bytes as hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl FileEncoder {
+    /// The ids of a text without marks.
+    ///
+    /// # Errors
+    /// The tokenizer fails, or makes an id that its own vocabulary does not have.
+    pub(super) fn ids(&self, text: &str) -> Result<Vec<u32>, DataError> {
+        let encoding = self.tokenizer.encode_fast(text, false).map_err(|error| self.failed(error))?;
+        self.checked(encoding.get_ids().to_vec())
+    }
+
+    /// What ends a document.
+    pub(super) const fn end(&self) -> Option<u32> {
+        self.end
+    }
+
+    /// Ids are below this.
+    pub(super) fn vocabulary(&self) -> u32 {
+        u32::try_from(self.vocabulary).unwrap_or(u32::MAX)
     }
 
     /// Tokens that the tokenizer adds to one or two sentences.
@@ -188,7 +331,7 @@ impl FileEncoder {
         self.tokenizer.get_post_processor().map_or(0, |processor| processor.added_tokens(pair))
     }
 
-    fn failed(&self, error: impl std::fmt::Display) -> DataError {
+    pub(super) fn failed(&self, error: impl std::fmt::Display) -> DataError {
         DataError::Tokenize { path: self.path.clone(), problem: error.to_string() }
     }
 
@@ -200,8 +343,14 @@ impl FileEncoder {
         }
     }
 
-    fn foreign(&self, id: u32) -> DataError {
+    pub(super) fn foreign(&self, id: u32) -> DataError {
         self.failed(format!("it makes the id {id}, and its vocabulary ends at {}", self.vocabulary - 1))
+    }
+
+    /// Marks are written out: they are what ends a document.
+    fn decode(&self, ids: &[i32]) -> String {
+        let ids: Vec<u32> = ids.iter().filter_map(|&id| u32::try_from(id).ok()).collect();
+        self.tokenizer.decode(&ids, false).unwrap_or_default()
     }
 
     fn row(&self, first: &str, second: Option<&str>, room: usize) -> Result<EncodedRow, DataError> {
@@ -225,64 +374,6 @@ impl FileEncoder {
         let ids = self.checked(whole.get_ids().to_vec())?;
         Ok(EncodedRow { ids, truncated: lengths.0 + lengths.1 > room })
     }
-
-    fn stream(&self, text: &[u8]) -> Result<Tokens, DataError> {
-        let end = ENDS.iter().find_map(|token| self.tokenizer.token_to_id(token)).unwrap_or(0);
-        let mut ids = Vec::with_capacity(text.len() / 4);
-        let (mut batch, mut bytes) = (Vec::new(), 0);
-        for document in text.split_inclusive(|byte| *byte == SEPARATOR) {
-            let (document, ended) = match document.strip_suffix(&[SEPARATOR]) {
-                Some(document) => (document, true),
-                None => (document, false),
-            };
-            let document = std::str::from_utf8(document).map_err(|error| self.failed(error))?;
-            let mut rest = document;
-            loop {
-                let (piece, behind) = rest.split_at(piece(rest, PIECE));
-                bytes += piece.len();
-                batch.push((piece, ended && behind.is_empty()));
-                if bytes >= AT_ONCE {
-                    self.encode(&mut batch, end, &mut ids)?;
-                    bytes = 0;
-                }
-                rest = behind;
-                if rest.is_empty() {
-                    break;
-                }
-            }
-        }
-        self.encode(&mut batch, end, &mut ids)?;
-        let vocabulary = u32::try_from(self.vocabulary).unwrap_or(u32::MAX);
-        Tokens::from_ids(ids, vocabulary).map_err(|id| self.foreign(id))
-    }
-
-    /// Encodes pieces of documents on all cores, in their order, and empties the batch.
-    fn encode(&self, batch: &mut Vec<(&str, bool)>, end: u32, ids: &mut Vec<u32>) -> Result<(), DataError> {
-        let encode = |(piece, _): &(&str, bool)| self.tokenizer.encode_fast(*piece, false);
-        let encodings: Vec<_> = batch.par_iter().map(encode).collect();
-        for (encoding, (_, ended)) in encodings.into_iter().zip(batch.drain(..)) {
-            ids.extend_from_slice(encoding.map_err(|error| self.failed(error))?.get_ids());
-            if ended {
-                ids.push(end);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Where the first piece of a document ends: behind a line break between two letters, where no tokenizer joins the
-/// sides to one token; the last one within `longest` bytes, or the first one after.
-fn piece(document: &str, longest: usize) -> usize {
-    if document.len() <= longest {
-        return document.len();
-    }
-    let bytes = document.as_bytes();
-    let breaks = |at: &usize| {
-        bytes[*at] == b'\n' && !bytes[*at - 1].is_ascii_whitespace() && !bytes[*at + 1].is_ascii_whitespace()
-    };
-    let last = bytes.len() - 1;
-    let within = (1..longest.min(last)).rev().find(breaks);
-    within.or_else(|| (longest.max(1)..last).find(breaks)).map_or(bytes.len(), |at| at + 1)
 }
 
 #[cfg(test)]
@@ -315,8 +406,12 @@ pub(super) mod tests {
         let folder = tempdir().unwrap();
         let path = folder.path().join("tokenizer.json");
         fs::write(&path, WORDPIECE).unwrap();
-        let encoder = Encoder::open(&config::Tokenizer::File(path.to_str().unwrap().to_owned())).unwrap();
+        let encoder = open(&path).unwrap();
         (folder, encoder)
+    }
+
+    fn open(path: &Path) -> Result<Encoder, DataError> {
+        TokenizerText::read(path.to_str().unwrap())?.load()
     }
 
     fn ids(encoder: &Encoder, first: &str, second: Option<&str>, longest: usize) -> (Vec<u32>, bool) {
@@ -356,8 +451,7 @@ pub(super) mod tests {
     #[test]
     fn rows_are_those_of_hugging_faces_library() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/parity/tokenizer");
-        let path = folder.join("tokenizer.json").to_str().unwrap().to_owned();
-        let encoder = Encoder::open(&config::Tokenizer::File(path)).unwrap();
+        let encoder = open(&folder.join("tokenizer.json")).unwrap();
         let expected = fs::read_to_string(folder.join("expected.json")).unwrap();
         let expected: Vec<serde_json::Value> = serde_json::from_str(&expected).unwrap();
         assert!(expected.len() > 10);
@@ -389,14 +483,14 @@ pub(super) mod tests {
             if let Some(text) = text {
                 fs::write(&path, text).unwrap();
             }
-            let message = Encoder::open(&config::Tokenizer::File(path.to_str().unwrap().into())).unwrap_err();
+            let message = open(&path).unwrap_err();
             assert_eq!(message.to_string().lines().count(), 1, "{message}");
             message.to_string()
         };
         let missing = message("none.json", None);
         assert!(missing.contains("none.json does not exist") && missing.contains("\"bytes\""), "{missing}");
         let other = message("config.json", Some("{\"model_type\": \"bert\"}"));
-        assert!(other.contains("config.json is not a tokenizer.json"), "{other}");
+        assert!(other.contains("config.json is the configuration of a model"), "{other}");
         let broken = message("broken.json", Some("{\"version\": "));
         assert!(broken.contains("broken.json is not a tokenizer.json"), "{broken}");
         let here = message("", None);
@@ -408,29 +502,45 @@ pub(super) mod tests {
         let folder = tempdir().unwrap();
         let path = folder.path().join("tokenizer.json");
         fs::write(&path, WORDPIECE.replace("\"cls\": [\"[CLS]\", 2]", "\"cls\": [\"[CLS]\", 99]")).unwrap();
-        let encoder = Encoder::open(&config::Tokenizer::File(path.to_str().unwrap().into())).unwrap();
-        let message = encoder.row("the sun", None, 9).unwrap_err().to_string();
+        let message = open(&path).unwrap().row("the sun", None, 9).unwrap_err().to_string();
         assert!(message.contains("id 99") && message.contains("ends at 12"), "{message}");
+    }
+
+    #[test]
+    fn ids_are_written_as_text_whatever_they_are() {
+        let ids = [104, 105, 0, 195, 169, 195, 300, -1, 33];
+        assert_eq!(Encoder::Bytes.decode(&ids), "hi<end>é\u{fffd}\u{fffd}\u{fffd}!");
+        let (_folder, encoder) = wordpiece();
+        assert_eq!(encoder.decode(&[4, 5, 6, 8, 3, 99, -7]), "the suns rise [SEP]");
+        assert_eq!(encoder.decode(&[]), "");
     }
 
     #[test]
     fn documents_end_with_the_tokenizers_own_mark() {
         let (_folder, encoder) = wordpiece();
-        let tokens = encoder.stream(b"the sun\0the moon rise\0a su".to_vec()).unwrap();
-        assert_eq!(tokens.ids(0..99).collect::<Vec<_>>(), [4, 5, 3, 4, 7, 8, 3, 11, 1]);
+        let text = b"the sun\0the moon rise\0a su".to_vec();
+        let tokens = crate::data::encode::in_memory(&encoder, text).unwrap();
+        assert_eq!(tokens.ids(0..99).unwrap(), [4, 5, 3, 4, 7, 8, 3, 11, 1]);
         assert_eq!(tokens.vocabulary(), 13);
     }
 
     #[test]
-    fn pieces_end_between_lines_and_make_up_the_document() {
-        assert_eq!(piece("ab\ncd\nef", 7), 6);
-        assert_eq!(piece("ab\ncd\nef", 8), 8);
-        assert_eq!(piece("ab\ncd\nef", 4), 3);
-        // Not beside white space.
-        assert_eq!(piece("ab\n cd \nef\ng", 9), 11);
-        assert_eq!(piece("abcdefgh", 3), 8);
-        assert_eq!(piece("abcd\n", 3), 5);
-        assert_eq!(piece("", 3), 0);
+    fn a_tokenizer_without_the_tokens_that_are_needed_says_which() {
+        let folder = tempdir().unwrap();
+        let path = folder.path().join("tokenizer.json");
+        let without = WORDPIECE.replace("[SEP]", "[MID]").replace("BertProcessing", "None");
+        let start = without.find("\"post_processor\"").unwrap();
+        let end = start + without[start..].find("\n").unwrap();
+        let without = format!("{}\"post_processor\": null,{}", &without[..start], &without[end..]);
+        fs::write(&path, without).unwrap();
+        let encoder = open(&path).unwrap();
+        assert!(encoder.ends_documents(1).is_ok());
+        let message = encoder.ends_documents(2).unwrap_err().to_string();
+        assert!(message.contains("2 documents") && message.contains("<|endoftext|>"), "{message}");
+        let message = encoder.marks_rows().unwrap_err().to_string();
+        assert!(message.contains("tokenizer.json") && message.contains("post_processor"), "{message}");
+        let (_folder, whole) = wordpiece();
+        assert!(whole.ends_documents(2).is_ok() && whole.marks_rows().is_ok());
     }
 
     proptest! {

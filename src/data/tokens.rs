@@ -1,6 +1,8 @@
 //! A stream of tokens.
 
-use std::ops::Range;
+use std::{io, ops::Range};
+
+use super::token_file::TokenFile;
 
 /// Ids of the byte tokenizer are below this.
 pub const VOCABULARY: u32 = 256;
@@ -9,17 +11,18 @@ pub const VOCABULARY: u32 = 256;
 pub const SEPARATOR: u8 = 0;
 
 /// A stream of tokens, all below its vocabulary.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct Tokens {
     ids: Ids,
     vocabulary: u32,
 }
 
-/// A text of bytes stays as small as it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A text of bytes stays as small as it is, and a long one stays on the disk.
+#[derive(Debug, Clone)]
 enum Ids {
     Bytes(Vec<u8>),
     Wide(Vec<u32>),
+    File(TokenFile),
 }
 
 impl Tokens {
@@ -36,10 +39,16 @@ impl Tokens {
         }
     }
 
+    /// Ids that lie in a file; whoever wrote it has checked them.
+    pub(super) const fn from_file(file: TokenFile, vocabulary: u32) -> Self {
+        Self { ids: Ids::File(file), vocabulary }
+    }
+
     pub(super) fn len(&self) -> usize {
         match &self.ids {
             Ids::Bytes(bytes) => bytes.len(),
             Ids::Wide(ids) => ids.len(),
+            Ids::File(file) => file.len(),
         }
     }
 
@@ -49,14 +58,17 @@ impl Tokens {
     }
 
     /// The ids at these places; places beyond the end give nothing.
-    pub(super) fn ids(&self, places: Range<usize>) -> impl Iterator<Item = i32> {
+    ///
+    /// # Errors
+    /// They lie in a file that cannot be read.
+    pub(super) fn ids(&self, places: Range<usize>) -> io::Result<Vec<i32>> {
         let end = places.end.min(self.len());
         let start = places.start.min(end);
-        let (bytes, wide): (&[u8], &[u32]) = match &self.ids {
-            Ids::Bytes(bytes) => (&bytes[start..end], &[]),
-            Ids::Wide(ids) => (&[], &ids[start..end]),
-        };
-        bytes.iter().map(|byte| i32::from(*byte)).chain(wide.iter().map(|id| *id as i32))
+        match &self.ids {
+            Ids::Bytes(bytes) => Ok(bytes[start..end].iter().map(|byte| i32::from(*byte)).collect()),
+            Ids::Wide(ids) => Ok(ids[start..end].iter().map(|id| *id as i32).collect()),
+            Ids::File(file) => file.read(start..end),
+        }
     }
 
     /// Sequences of `seq_len` targets; each begins on the last token of the one before, the last may be short.
@@ -78,15 +90,15 @@ mod tests {
     #[test]
     fn places_beyond_the_end_are_cut() {
         let tokens = Tokens::from_bytes(b"abc".to_vec());
-        assert_eq!(tokens.ids(1..9).collect::<Vec<_>>(), [98, 99]);
-        assert_eq!(tokens.ids(5..9).count(), 0);
+        assert_eq!(tokens.ids(1..9).unwrap(), [98, 99]);
+        assert!(tokens.ids(5..9).unwrap().is_empty());
     }
 
     #[test]
     fn wide_ids_are_kept_and_stay_below_the_vocabulary() {
         let tokens = Tokens::from_ids(vec![7, 70_000, 0], 70_001).unwrap();
-        assert_eq!(tokens.ids(0..3).collect::<Vec<_>>(), [7, 70_000, 0]);
+        assert_eq!(tokens.ids(0..3).unwrap(), [7, 70_000, 0]);
         assert_eq!((tokens.len(), tokens.vocabulary()), (3, 70_001));
-        assert_eq!(Tokens::from_ids(vec![7, 70_000, 0], 70_000), Err(70_000));
+        assert_eq!(Tokens::from_ids(vec![7, 70_000, 0], 70_000).unwrap_err(), 70_000);
     }
 }

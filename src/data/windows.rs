@@ -63,6 +63,11 @@ impl Window {
         self.micro_batches.iter().try_for_each(|batch| batch.check(vocabulary))
     }
 
+    /// Real input tokens of each row.
+    pub fn lengths(&self) -> impl Iterator<Item = usize> + '_ {
+        self.micro_batches.iter().flat_map(|batch| batch.lengths.iter().copied())
+    }
+
     /// Real input tokens, over all micro-batches.
     pub fn tokens(&self) -> u64 {
         self.micro_batches.iter().map(Batch::tokens).sum()
@@ -98,7 +103,7 @@ impl Windows {
         self.cursor
     }
 
-    /// The next window; `None` after the last epoch.
+    /// The next window; `None` after the last epoch, and when the data can no longer be read ([`Dataset::fault`]).
     pub fn next_window(&mut self) -> Option<Window> {
         let sequences = self.dataset.train_sequences();
         let full = self.micro_batch.saturating_mul(self.accumulate) as u64;
@@ -110,6 +115,8 @@ impl Windows {
         let drawn: Vec<u64> = (0..rows).map(|_| self.draw(sequences)).collect();
         let micro_batches: Vec<Batch> =
             drawn.chunks(self.micro_batch).map(|part| self.dataset.batch(part)).collect();
+        // A batch could not be read: the data ends here, and the data set says why.
+        self.dataset.fault().ok()?;
         let target_count = micro_batches.iter().map(|batch| batch.target_count).sum();
         Some(Window { micro_batches, target_count, after: self.cursor })
     }

@@ -1,8 +1,9 @@
 //! Pure accounting of memory: the shapes of a model, and the elements and bytes of its parameters, gradients
-//! and optimizer state. Exact but for the activations, which are an estimate and carry `~` wherever shown.
+//! and optimizer state; and the operations that a model asks for. Exact but for the activations, which are an estimate and carry `~` wherever shown.
 
 pub mod activations;
 pub mod advice;
+pub mod flops;
 pub mod shapes;
 pub mod state;
 
@@ -11,6 +12,7 @@ use crate::{
     protocol::Ledger,
 };
 
+pub use flops::Flops;
 pub use shapes::{ParameterShape, Role, parameters};
 pub use state::{Element, StateShape, is_quantized, shared_state, state_of, takes_muon};
 

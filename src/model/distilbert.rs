@@ -17,6 +17,7 @@ use crate::{
     backend::ops::{self, AttentionMask},
     config::{Config, ModelConfig},
     data::batch::Batch,
+    ledger::Flops,
 };
 
 /// Added to the variance in every norm; Hugging Face's configuration has no key for it.
@@ -112,6 +113,10 @@ impl TrainModel for DistilBertForSequenceClassification {
 
     fn loss(&self, batch: &Batch, noise: &Noise) -> SummedLoss {
         self.summed(self.forward(batch, noise), batch)
+    }
+
+    fn flops(config: &Config) -> Option<Flops> {
+        Some(Flops::of(&config.model))
     }
 
     fn evaluate(&self, batch: &Batch) -> (SummedLoss, Vec<u32>) {

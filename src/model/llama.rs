@@ -7,16 +7,18 @@ use burn::{
 };
 
 use super::{
-    Noise, SummedLoss, TrainModel,
+    Noise, Seen, SummedLoss, TrainModel,
     init::Init,
     layers::{Embedding, Linear, RmsNorm},
     loss, mask,
     rotary::Rotary,
+    seen::SeenByLayer,
 };
 use crate::{
     backend::ops::{self, AttentionMask},
     config::{Config, ModelConfig},
     data::batch::Batch,
+    ledger::Flops,
 };
 
 /// The whole language model. Without `lm_head` the embedding is the head: one parameter, one state.
@@ -93,20 +95,46 @@ impl TrainModel for Llama {
         let sum = loss::cross_entropy_sum(logits_nv, &batch.targets, &self.tables.device);
         SummedLoss { sum, targets: batch.target_count }
     }
+
+    fn flops(config: &Config) -> Option<Flops> {
+        Some(Flops::of(&config.model))
+    }
+
+    fn next_token(&self, batch: &Batch, seen: &mut Seen) -> Option<Tensor<2>> {
+        let last = batch.seq_len.checked_sub(1)?;
+        let x_btd = self.hidden(batch, Some(seen)).narrow(1, last, 1);
+        Some(self.head(x_btd).squeeze_dim(1))
+    }
 }
 
 impl Llama {
     /// Logits `[b, t, v]` of a batch's inputs.
     pub fn forward(&self, batch: &Batch) -> Tensor<3> {
+        self.head(self.hidden(batch, None))
+    }
+
+    /// What the layers make of a batch's inputs, behind what was seen of its rows: `[b, t, d]`.
+    fn hidden(&self, batch: &Batch, mut seen: Option<&mut Seen>) -> Tensor<3> {
         let shape = [batch.rows, batch.seq_len];
         let ids: Vec<i64> = batch.inputs.iter().map(|&id| i64::from(id)).collect();
         let ids_bt = Tensor::<2, Int>::from_data(TensorData::new(ids, shape), &self.tables.device);
-        let mask = self.tables.mask(batch);
+        let before = seen.as_ref().map_or(0, |seen| seen.places());
+        let mask = match before {
+            0 => self.tables.mask(batch),
+            _ => self.tables.mask_behind(before, batch.seq_len),
+        };
+        let behind = (before > 0).then(|| self.tables.rotary.behind(before));
+        let rotary = behind.as_ref().unwrap_or(&self.tables.rotary);
         let mut x_btd = self.model.embed_tokens.forward(ids_bt);
-        for layer in &self.model.layers {
-            x_btd = layer.forward(x_btd, &self.tables.rotary, &mask);
+        for (at, layer) in self.model.layers.iter().enumerate() {
+            let seen = seen.as_mut().map(|seen| seen.layer(at));
+            x_btd = layer.forward(x_btd, rotary, &mask, seen);
         }
-        let x_btd = self.model.norm.forward(x_btd);
+        self.model.norm.forward(x_btd)
+    }
+
+    /// `[b, t, d]` to logits `[b, t, v]`.
+    fn head(&self, x_btd: Tensor<3>) -> Tensor<3> {
         match &self.lm_head {
             Some(head) => head.forward(x_btd),
             None => self.model.embed_tokens.as_head(x_btd),
@@ -125,6 +153,13 @@ impl Tables {
         let padding_bt = mask::padding(&batch.lengths, time, &self.device);
         let padding = padding_bt.reshape([batch.rows, 1, 1, 1, time]);
         AttentionMask { additive_bkgtt: Some(causal + padding), causal: false }
+    }
+
+    /// For places behind others, without padding: each sees those, itself, and what is between. One place sees all.
+    fn mask_behind(&self, before: usize, time: usize) -> AttentionMask {
+        let all = before + time;
+        let rows = || self.causal_tt.clone().slice([before..all, 0..all]).reshape([1, 1, 1, time, all]);
+        AttentionMask { additive_bkgtt: (time > 1).then(rows), causal: false }
     }
 }
 
@@ -166,8 +201,15 @@ impl Layer {
         }
     }
 
-    fn forward(&self, x_btd: Tensor<3>, rotary: &Rotary, mask: &AttentionMask) -> Tensor<3> {
-        let attended = self.self_attn.forward(self.input_layernorm.forward(x_btd.clone()), rotary, mask);
+    fn forward(
+        &self,
+        x_btd: Tensor<3>,
+        rotary: &Rotary,
+        mask: &AttentionMask,
+        seen: Option<SeenByLayer<'_>>,
+    ) -> Tensor<3> {
+        let normed_btd = self.input_layernorm.forward(x_btd.clone());
+        let attended = self.self_attn.forward(normed_btd, rotary, mask, seen);
         let x_btd = x_btd + attended;
         let fed = self.mlp.forward(self.post_attention_layernorm.forward(x_btd.clone()));
         x_btd + fed
@@ -176,13 +218,24 @@ impl Layer {
 
 impl Attention {
     /// Grouped-query attention: several query heads share one key and value head.
-    fn forward(&self, x_btd: Tensor<3>, rotary: &Rotary, mask: &AttentionMask) -> Tensor<3> {
+    fn forward(
+        &self,
+        x_btd: Tensor<3>,
+        rotary: &Rotary,
+        mask: &AttentionMask,
+        seen: Option<SeenByLayer<'_>>,
+    ) -> Tensor<3> {
         let [rows, time, width] = x_btd.dims();
         let head = width / self.heads;
         let q_bthe = self.q_proj.forward(x_btd.clone()).reshape([rows, time, self.heads, head]);
         let k_btke = self.k_proj.forward(x_btd.clone()).reshape([rows, time, self.shared, head]);
         let v_btke = self.v_proj.forward(x_btd).reshape([rows, time, self.shared, head]);
-        let mixed_btd = ops::attention(rotary.apply(q_bthe), rotary.apply(k_btke), v_btke, mask);
+        let k_btke = rotary.apply(k_btke);
+        let (k_btke, v_btke) = match seen {
+            Some(seen) => seen.with(k_btke, v_btke),
+            None => (k_btke, v_btke),
+        };
+        let mixed_btd = ops::attention(rotary.apply(q_bthe), k_btke, v_btke, mask);
         self.o_proj.forward(mixed_btd)
     }
 }

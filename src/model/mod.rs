@@ -15,6 +15,7 @@ pub mod loss;
 pub mod mask;
 pub mod noise;
 pub mod rotary;
+pub mod seen;
 pub mod working_copy;
 
 use burn::{
@@ -22,9 +23,10 @@ use burn::{
     tensor::{Device, Tensor},
 };
 
-use crate::{config::Config, data::batch::Batch};
+use crate::{config::Config, data::batch::Batch, ledger::Flops};
 
 pub use noise::Noise;
+pub use seen::Seen;
 
 /// Cross-entropy summed over the targets of a batch, and how many there were.
 #[derive(Debug)]
@@ -45,5 +47,16 @@ pub trait TrainModel: Module + 'static {
     /// The loss without dropout, and of a classification the class found for each row.
     fn evaluate(&self, batch: &Batch) -> (SummedLoss, Vec<u32>) {
         (self.loss(batch, &Noise::off()), Vec::new())
+    }
+
+    /// Operations of its passes, where they can be counted from the configuration.
+    fn flops(_: &Config) -> Option<Flops> {
+        None
+    }
+
+    /// Logits `[b, v]` of the token after each row, all of which are full and go on behind what was seen of them; nothing
+    /// of a model that writes no text.
+    fn next_token(&self, _: &Batch, _: &mut Seen) -> Option<Tensor<2>> {
+        None
     }
 }

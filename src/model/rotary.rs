@@ -28,6 +28,13 @@ impl Rotary {
         Self { cos_te: table(f64::cos), sin_te: table(f64::sin) }
     }
 
+    /// The tables of the places behind the first ones.
+    pub fn behind(&self, places: usize) -> Self {
+        let left = self.cos_te.dims()[0] - places;
+        let rest = |table: &Tensor<2>| table.clone().narrow(0, places, left);
+        Self { cos_te: rest(&self.cos_te), sin_te: rest(&self.sin_te) }
+    }
+
     /// Turns `[b, t, h, e]` by its positions.
     pub fn apply(&self, x_bthe: Tensor<4>) -> Tensor<4> {
         ops::rotary(x_bthe, &self.cos_te, &self.sin_te)

@@ -55,6 +55,11 @@ pub struct Deviation {
 }
 
 impl AccumulationCheck {
+    /// Whether there are two ways of taking the window: one row is one micro-batch either way.
+    pub const fn compares(&self) -> bool {
+        self.rows > 1
+    }
+
     /// Whether averaging the means of the micro-batches would have given another gradient.
     pub fn naive_differs(&self) -> bool {
         self.naive_largest_difference.is_nan() || self.naive_largest_difference > self.tolerance

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{StateReport, Summary, number};
+use super::{MatmulPeak, StateReport, Summary, TextSample, number};
 use crate::config::Config;
 
 /// One line of a run's record. `time` is seconds since the run started, paused time included.
@@ -15,6 +15,7 @@ pub enum Event {
     Update(Update),
     Window(Window),
     Validation(Validation),
+    Sample(TextSample),
     Host(Host),
     Alert(Alert),
     State(StateReport),
@@ -105,6 +106,9 @@ pub struct Header {
     /// The checkpoint of another run that this one started from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<Lineage>,
+    /// How fast the device multiplies matrices, where that was measured before the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matmul_peak: Option<MatmulPeak>,
 }
 
 /// What was read, and what was left out.
@@ -121,6 +125,9 @@ pub struct DataReport {
     pub validation_sequences: u64,
     /// Why something was left out, and how many times.
     pub left_out: BTreeMap<String, u64>,
+    /// The first of these by name, each with its reason and its place where it has one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out_named: Vec<String>,
     /// What the classes of a classification are called, by their id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
@@ -142,7 +149,7 @@ pub struct Ledger {
 }
 
 /// One optimizer update.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Update {
     pub update: u64,
     #[serde(with = "number")]
@@ -162,6 +169,22 @@ pub struct Update {
     pub grad_norm: f64,
     #[serde(rename = "perf/tokens_per_second", with = "number")]
     pub tokens_per_second: f64,
+    /// Operations that the model asks for, by its shapes, over the time of the passes and the optimizer.
+    #[serde(
+        rename = "perf/flops_per_second",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "number::optional"
+    )]
+    pub flops_per_second: Option<f64>,
+    /// The same as a share of the device's measured matmul peak.
+    #[serde(
+        rename = "perf/mfu",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "number::optional"
+    )]
+    pub mfu: Option<f64>,
     /// The gradient was not finite: parameters, state and schedule were left alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skipped: bool,
@@ -261,6 +284,14 @@ pub struct Host {
         default
     )]
     pub gpu_power: Option<f64>,
+    /// Joules since the worker began, by the GPU's own counter: all that ran on it. Of a run on that GPU alone.
+    #[serde(
+        rename = "sys/gpu_energy",
+        skip_serializing_if = "Option::is_none",
+        with = "number::optional",
+        default
+    )]
+    pub gpu_energy: Option<f64>,
     /// Why there are no GPU readings, or which of them are missing.
     #[serde(rename = "sys/gpu_note", skip_serializing_if = "Option::is_none")]
     pub gpu_note: Option<String>,

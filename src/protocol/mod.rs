@@ -8,7 +8,9 @@ pub mod command;
 pub mod event;
 pub mod look;
 pub mod number;
+pub mod peak;
 pub mod probe;
+pub mod sample;
 pub mod state;
 pub mod summary;
 
@@ -19,7 +21,9 @@ pub use event::{
     Resumed, RunEnded, Snapshot, Update, Validation, Window,
 };
 pub use look::{CodeUse, Histogram, HistogramBuilder, UpdateLook};
+pub use peak::MatmulPeak;
 pub use probe::Probe;
+pub use sample::{Continuation, TextSample};
 pub use state::{Heat, StateDetail, StateReport, StateTensor, Strip, TensorState, TensorStats};
 pub use summary::Summary;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Alert, CommandRecord, DataReport, Ledger, Lineage, Reason, number};
+use super::{Alert, CommandRecord, DataReport, Ledger, Lineage, MatmulPeak, Reason, TextSample, number};
 use crate::config::Config;
 
 /// Everything a person pastes into a report. Figures are exact, measured, or named an estimate.
@@ -52,12 +52,36 @@ pub struct Summary {
     /// Tokens over the time spent training, pauses and validation excluded.
     #[serde(with = "number::optional", default)]
     pub tokens_per_second: Option<f64>,
+    /// Operations that the model asks for, by its shapes, over the time spent training.
+    #[serde(with = "number::optional", default, skip_serializing_if = "Option::is_none")]
+    pub flops_per_second: Option<f64>,
+    /// The same as a share of the device's matmul peak.
+    #[serde(with = "number::optional", default, skip_serializing_if = "Option::is_none")]
+    pub mfu: Option<f64>,
+    /// What was measured of the device before the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matmul_peak: Option<MatmulPeak>,
+    /// What the GPU used while the run's workers lived, by its own counter: all that ran on it.
+    #[serde(with = "number::optional", default, skip_serializing_if = "Option::is_none")]
+    pub gpu_energy_joules: Option<f64>,
+    #[serde(with = "number::optional", default, skip_serializing_if = "Option::is_none")]
+    pub gpu_joules_per_token: Option<f64>,
+    /// The last text that a language model wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<TextSample>,
     /// Computed before the run.
     pub ledger: Ledger,
     /// Counted from the tensors that were alive at the end.
     pub measured: Measured,
     pub interventions: Vec<CommandRecord>,
+    /// Those that differ in nothing but their figures are one, which says how many they are.
     pub warnings: Vec<Alert>,
+    /// What was said once: settings without effect, what became of the optimizer's state of a fork.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// What somebody wrote down about the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// The command that shows this run again.
     pub show_command: String,
     /// The command that goes on with it; absent when every update has been made.

@@ -10,7 +10,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{RunDir, RunError, atomic, fault::step, own};
+use super::{RunDir, RunError, atomic, fault::step, list::Lister, own};
 use crate::{config::Config, protocol::number};
 
 /// Bytes read at once.
@@ -211,6 +211,11 @@ pub fn newest_good(run: &RunDir) -> Result<Option<Good>, RunError> {
     }
 }
 
+/// There is no checkpoint, which means something else for a run that waits than for one that is live or over.
+pub fn none_of(run: &RunDir) -> RunError {
+    RunError::NoCheckpoint { run: run.id().to_owned(), state: Lister::default().entry(run).state }
+}
+
 /// The checkpoint of that update, or the newest one, whose files must be what was written.
 ///
 /// # Errors
@@ -219,7 +224,7 @@ pub fn chosen(run: &RunDir, update: Option<u64>) -> Result<(Checkpoint, Checkpoi
     let mut all = checkpoints(run)?;
     let known = all.iter().map(|checkpoint| checkpoint.update.to_string()).collect::<Vec<_>>().join(", ");
     let Some(newest) = all.last().map(|checkpoint| checkpoint.update) else {
-        return Err(RunError::NoCheckpoint { run: run.id().to_owned() });
+        return Err(none_of(run));
     };
     let update = update.unwrap_or(newest);
     let Some(at) = all.iter().position(|checkpoint| checkpoint.update == update) else {
@@ -383,7 +388,15 @@ mod tests {
     fn a_damaged_checkpoint_is_told_and_an_older_one_is_named() {
         let (_folder, run) = sample::run("damaged");
         assert_eq!(newest_good(&run).unwrap(), None);
-        assert!(matches!(chosen(&run, None), Err(RunError::NoCheckpoint { .. })));
+        let none = chosen(&run, None).unwrap_err();
+        assert!(none.to_string().contains("waits in the queue and has not started"), "{none}");
+        assert_eq!(none.exit_code(), 2, "it names what does not exist");
+        let lock = crate::run::RunLock::acquire(&run).unwrap();
+        let none = chosen(&run, None).unwrap_err().to_string();
+        assert!(none.contains("with c on its screens"), "{none}");
+        drop(lock);
+        let none = chosen(&run, None).unwrap_err().to_string();
+        assert!(none.contains("it ended before one was written"), "{none}");
         for update in [10, 20, 30] {
             write(&run, update);
         }

@@ -5,10 +5,16 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{RunDir, RunError, record::ValidationPoint, seeds, summary::Standing, text, verdict};
+use super::{
+    RunDir, RunError,
+    record::{SettingChange, ValidationPoint},
+    seeds,
+    summary::Standing,
+    text, verdict,
+};
 use crate::{
-    config::fields::FIELDS,
-    protocol::{SCHEMA, number},
+    config::{change, fields::FIELDS},
+    protocol::{CommandRecord, SCHEMA, number},
 };
 
 /// Runs side by side.
@@ -27,6 +33,23 @@ pub struct Difference {
     pub key: String,
     /// One value a run; `-` where the key is absent.
     pub values: Vec<String>,
+    /// Where a resumption changed it: one entry a run, `null` for those that kept it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<Option<SettingChange>>,
+}
+
+impl Difference {
+    /// One value a run in words: where it was changed, from which update it holds.
+    pub fn told(&self) -> Vec<String> {
+        let change = |at: usize| self.changed.get(at).and_then(Option::as_ref);
+        let told = |(at, value): (usize, &String)| match change(at) {
+            Some(change) => {
+                format!("{value} since update {}, {} before", text::count(change.from_update), change.before)
+            }
+            None => value.clone(),
+        };
+        self.values.iter().enumerate().map(told).collect()
+    }
 }
 
 /// What the comparison comes to. The ratios are of the second run over the first; differences likewise, second minus first.
@@ -127,10 +150,24 @@ fn differences(all: &[Standing]) -> Vec<Difference> {
             })
             .collect()
     };
+    // Of several changes of one key the last counts: that is where its value begins.
+    let changed = |key: &str| -> Vec<Option<SettingChange>> {
+        let last = |standing: &Standing| standing.record.changed.iter().rev().find(|c| c.key == key).cloned();
+        let changed: Vec<_> = all.iter().map(last).collect();
+        if changed.iter().all(Option::is_none) { Vec::new() } else { changed }
+    };
+    let differ = |difference: &Difference| {
+        difference.values.windows(2).any(|pair| pair[0] != pair[1])
+            || (matters(&difference.key) && difference.changed.windows(2).any(|pair| pair[0] != pair[1]))
+    };
     FIELDS
         .iter()
-        .map(|field| Difference { key: field.key.to_owned(), values: values(field.key) })
-        .filter(|difference| difference.values.windows(2).any(|pair| pair[0] != pair[1]))
+        .map(|field| Difference {
+            key: field.key.to_owned(),
+            values: values(field.key),
+            changed: changed(field.key),
+        })
+        .filter(differ)
         .collect()
 }
 
@@ -238,8 +275,23 @@ fn caveats(all: &[Standing], figures: &[Figures], over_seeds: bool) -> Vec<Strin
     if differ(&|s| format!("{} {} {:?}", s.summary.device, s.summary.threads, s.summary.hardware)) {
         caveats.push("device or machine differ, so the speeds do not compare".to_owned());
     }
-    if all.iter().any(|standing| !standing.summary.interventions.is_empty()) {
-        caveats.push("somebody intervened in a run".to_owned());
+    for (standing, figures) in all.iter().zip(figures) {
+        // Pausing, stepping, saving and stopping leave what is learned alone.
+        let by_hand =
+            |command: &&CommandRecord| command.name == "learning_rate" && command.outcome == "applied";
+        if let Some(command) = standing.summary.interventions.iter().find(by_hand) {
+            let update = text::count(command.update);
+            caveats.push(format!("{} got a learning rate by hand at update {update}", figures.label));
+        }
+        // What was changed after the losses that are compared has no part in them.
+        let counts = |change: &&SettingChange| {
+            matters(&change.key) && figures.loss_update.is_none_or(|update| update > change.from_update)
+        };
+        if let Some(change) = standing.record.changed.iter().find(counts) {
+            let update = text::count(change.from_update);
+            caveats
+                .push(format!("{} went on from update {update} with another {}", figures.label, change.key));
+        }
     }
     if over_seeds {
         return caveats;
@@ -256,11 +308,16 @@ fn caveats(all: &[Standing], figures: &[Figures], over_seeds: bool) -> Vec<Strin
     caveats
 }
 
+/// Whether a key that a resumption may change has a part in what is learned, or how fast.
+fn matters(key: &str) -> bool {
+    change::sets_the_rate(key) || matches!(key, "train.max_updates" | "train.epochs" | "train.device")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        protocol::{Event, Host},
+        protocol::{Event, Host, Resumed},
         run::{EventWriter, sample},
     };
 
@@ -329,6 +386,50 @@ mod tests {
         }
         let verdict = compare(&[long.1, odd]).unwrap().verdict;
         assert_eq!(verdict.loss_source, "validation loss at update 20");
+    }
+
+    #[test]
+    fn only_a_rate_by_hand_is_an_intervention() {
+        let base = made("base", &[], 20, 3.0, None);
+        let (_folder, run) = sample::run("driven");
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        writer.append(&sample::update(1, 3.0)).unwrap();
+        for name in ["pause", "step", "resume", "checkpoint", "stop"] {
+            let value = Some(1e-4).filter(|_| name == "learning_rate");
+            writer.append(&sample::command(name, 1, value)).unwrap();
+        }
+        let told = |run: &RunDir| compare(&[base.1.clone(), run.clone()]).unwrap().verdict.caveats.join("; ");
+        assert!(!told(&run).contains("by hand"), "{}", told(&run));
+        writer.append(&sample::command("learning_rate", 1, Some(1e-4))).unwrap();
+        assert!(told(&run).contains("driven got a learning rate by hand at update 1"), "{}", told(&run));
+    }
+
+    #[test]
+    fn a_setting_changed_on_resume_is_told_with_the_update_from_which_it_holds() {
+        let base = made("base", &["train.max_updates=1200"], 20, 3.0, None);
+        let (_folder, run) = sample::run("longer");
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        (1..=30).for_each(|update| writer.append(&sample::update(update, 3.0)).unwrap());
+        let mut header = sample::header(&run);
+        header.config.train.max_updates = Some(1200);
+        let resumed = Resumed {
+            from_update: 25,
+            changed: vec![["train.max_updates", "600", "1200"].map(str::to_owned)],
+            header: Some(Box::new(header)),
+            ..Resumed::default()
+        };
+        writer.append(&Event::Resumed(Box::new(resumed))).unwrap();
+        let compared = compare(&[base.1, run]).unwrap();
+        let [difference] = &compared.differences[..] else { panic!("{:?}", compared.differences) };
+        assert_eq!(difference.values, ["1200", "1200"], "both end with the same value");
+        assert_eq!(difference.told(), ["1200", "1200 since update 25, 600 before"]);
+        let json = serde_json::to_value(difference).unwrap();
+        assert_eq!(json["changed"], serde_json::json!([null, {"from_update": 25, "before": "600"}]));
+        let caveats = compared.verdict.caveats.join("; ");
+        assert!(
+            caveats.contains("longer went on from update 25 with another train.max_updates"),
+            "{caveats}"
+        );
     }
 
     #[test]

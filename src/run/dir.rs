@@ -10,9 +10,9 @@ use std::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Home, RunError, atomic, own};
+use super::{Home, RunError, atomic, label::Label, own};
 use crate::{
-    config::{Config, Resolved, change},
+    config::{Config, Layers, Resolved, change},
     protocol::{Lineage, SCHEMA},
 };
 
@@ -171,6 +171,11 @@ impl RunDir {
         self.path.join("meta.json")
     }
 
+    /// The name and the note that a person gave the run later.
+    pub fn label_json(&self) -> PathBuf {
+        self.path.join("label.json")
+    }
+
     /// The record, one JSON line an event.
     pub fn events(&self) -> PathBuf {
         self.path.join("events.jsonl")
@@ -199,6 +204,11 @@ impl RunDir {
     /// What grows for TensorBoard while the run trains.
     pub fn tensorboard(&self) -> PathBuf {
         self.path.join("tensorboard")
+    }
+
+    /// How far the data is, before the run begins.
+    pub fn preparing(&self) -> PathBuf {
+        self.path.join("preparing")
     }
 
     /// What the worker and its libraries say.
@@ -247,9 +257,25 @@ impl RunDir {
     pub fn explicit(&self) -> Result<BTreeMap<String, String>, RunError> {
         let mut explicit = self.meta()?.explicit;
         if self.resumed_toml().is_file() {
-            explicit.extend(change::literals(&self.read_config(self.run_toml())?, &self.config()?));
+            explicit.extend(change::literals(&self.made_with()?, &self.config()?));
         }
         Ok(explicit)
+    }
+
+    /// The configuration that the run was made with, whatever a resumption has made of it since.
+    ///
+    /// # Errors
+    /// The file is missing or is not a configuration.
+    pub fn made_with(&self) -> Result<Config, RunError> {
+        self.read_config(self.run_toml())
+    }
+
+    /// What was set by hand, for a draft to start from: so one change there is one difference.
+    ///
+    /// # Errors
+    /// A file cannot be read, or what it holds cannot be set any more.
+    pub fn layers(&self) -> Result<Layers, RunError> {
+        layers_of(&self.explicit()?, self.id())
     }
 
     fn read_config(&self, path: PathBuf) -> Result<Config, RunError> {
@@ -280,15 +306,22 @@ impl RunDir {
         }
     }
 
-    /// The name as a person gave it.
+    /// The name as a person gave it, when the run was made or later.
     pub fn name(&self) -> String {
-        self.meta().map_or_else(|_| self.name_in_id().to_owned(), |meta| meta.name)
+        let made = || self.meta().map_or_else(|_| self.name_in_id().to_owned(), |meta| meta.name);
+        Label::of(self).name.unwrap_or_else(made)
     }
 
     /// The id without its time.
-    fn name_in_id(&self) -> &str {
+    pub(super) fn name_in_id(&self) -> &str {
         self.id.split_once("Z-").map_or(&self.id, |(_, name)| name)
     }
+}
+
+/// Keys with their values in TOML, as something to put more on top of.
+pub(super) fn layers_of(explicit: &BTreeMap<String, String>, origin: &str) -> Result<Layers, RunError> {
+    let text: String = explicit.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+    Ok(Layers::new().with_toml(&text, origin)?)
 }
 
 /// Fills a temporary folder and renames it to a name that must be free.
@@ -328,7 +361,6 @@ pub fn safe_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Layers;
 
     fn resolved() -> Resolved {
         Layers::new().with_assignment("train.accumulate=4").unwrap().resolve().unwrap()

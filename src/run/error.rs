@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use super::standing::State;
+
 /// A run directory that cannot be found, read, written or spoken to.
 #[derive(Debug, Error)]
 pub enum RunError {
@@ -33,10 +35,8 @@ pub enum RunError {
     NoAnswer { run: String, command: &'static str, seconds: u64 },
     #[error("the worker of run {0} closed the connection before it answered")]
     Closed(String),
-    #[error(
-        "run {run} has no checkpoint yet: one is written at the end, on stop, and every checkpoint.every_updates"
-    )]
-    NoCheckpoint { run: String },
+    #[error("run {run} has no checkpoint: {}", no_checkpoint(*.state, .run))]
+    NoCheckpoint { run: String, state: State },
     #[error("run {run} has no checkpoint of update {update}; it has those of {known}")]
     NoSuchCheckpoint { run: String, update: u64, known: String },
     #[error(
@@ -80,6 +80,7 @@ impl RunError {
             | Self::Ambiguous { .. }
             | Self::NotARun(_)
             | Self::NoTensor { .. }
+            | Self::NoCheckpoint { .. }
             | Self::NoSuchCheckpoint { .. }
             | Self::AllMade { .. }
             | Self::NothingLeft { .. }
@@ -87,6 +88,22 @@ impl RunError {
             | Self::Config(_) => 2,
             _ => 1,
         }
+    }
+}
+
+/// Why there is none, and what to do.
+fn no_checkpoint(state: State, run: &str) -> String {
+    match state {
+        State::Queued => "it waits in the queue and has not started".to_owned(),
+        State::Live | State::Paused => {
+            "the first is written on stop, at the end, after checkpoint.every_updates, or \
+                                        with c on its screens"
+                .to_owned()
+        }
+        State::Crashed | State::Stopped | State::Failed => {
+            format!("it ended before one was written; `tui-train resume {run}` starts it over")
+        }
+        State::Done => "its folder `checkpoints` is empty or was removed".to_owned(),
     }
 }
 

@@ -3,15 +3,15 @@
 //! The checkpoint becomes the fork's first own one, by hard links where the file system has them: so it stays when the
 //! other run removes it, and a fork goes on like any other run. Its files are never written again.
 
-use std::{fs, io, path::Path};
+use std::{collections::BTreeMap, fs, io, path::Path};
 
 use super::{
     Home, RunDir, RunError, atomic,
     checkpoint::{self, Checkpoint, CheckpointInfo},
-    launch, weights,
+    dir, launch, weights,
 };
 use crate::{
-    config::{OptimizerName, Resolved, change},
+    config::{Config, Layers, OptimizerName, Resolved, change},
     protocol::Lineage,
 };
 
@@ -32,13 +32,39 @@ pub struct Plan {
 /// There is no such checkpoint, a setting cannot be used, or the weights are not the changed model's.
 pub fn plan(run: &RunDir, at: Option<u64>, set: &[String]) -> anyhow::Result<Plan> {
     let (checkpoint, info) = checkpoint::chosen(run, at)?;
-    let mut resolved = info.config.changed(&run.explicit()?, set)?;
+    let (config, explicit) = in_force(run, &info)?;
+    let mut resolved = config.changed(&explicit, set)?;
     // The weights must fit whatever has become of the model; where they once came from does not matter any more.
     let mut model = resolved.config.model.clone();
     model.weights = Some(checkpoint.model().display().to_string());
     weights::plan(&model)?;
     resolved.notes.insert(0, format!("forked from run {} at update {}", run.id(), info.update));
     Ok(Plan { resolved, run: run.clone(), checkpoint, info })
+}
+
+/// What was set by hand for the run when its checkpoint of that update was written: what the draft of a fork starts
+/// from.
+///
+/// # Errors
+/// There is no such checkpoint, or a file of the run cannot be read.
+pub fn base(run: &RunDir, update: u64) -> Result<Layers, RunError> {
+    let found = checkpoint::checkpoints(run)?.into_iter().find(|checkpoint| checkpoint.update == update);
+    let info = match found {
+        Some(checkpoint) => checkpoint.info()?,
+        None => checkpoint::chosen(run, Some(update))?.1,
+    };
+    dir::layers_of(&in_force(run, &info)?.1, run.id())
+}
+
+/// The configuration that held when a checkpoint was written, and what of it was set by hand. The first checkpoint of a
+/// fork was written by another run: there it is what the fork was made with.
+fn in_force(run: &RunDir, info: &CheckpointInfo) -> Result<(Config, BTreeMap<String, String>), RunError> {
+    let (meta, made) = (run.meta()?, run.made_with()?);
+    let inherited = meta.forked_from.is_some_and(|from| from.update == info.update);
+    let config = if inherited { made.clone() } else { info.config.clone() };
+    let mut explicit = meta.explicit;
+    explicit.extend(change::literals(&made, &config));
+    Ok((config, explicit))
 }
 
 impl Plan {
@@ -92,6 +118,18 @@ const fn becomes(from: OptimizerName, to: OptimizerName) -> &'static str {
 /// # Errors
 /// The folder or the checkpoint in it cannot be written, or the worker does not start.
 pub fn start(home: &Home, plan: Plan, name: Option<&str>) -> anyhow::Result<RunDir> {
+    begin(home, plan, name, false)
+}
+
+/// The same, but it waits at the end of the queue for its turn.
+///
+/// # Errors
+/// The folder, the checkpoint in it or the queue cannot be written.
+pub fn queue(home: &Home, plan: Plan, name: Option<&str>) -> anyhow::Result<RunDir> {
+    begin(home, plan, name, true)
+}
+
+fn begin(home: &Home, plan: Plan, name: Option<&str>, queued: bool) -> anyhow::Result<RunDir> {
     let Plan { resolved, run, checkpoint, info } = plan;
     let name = name.map_or_else(|| resolved.config.run_name(), str::to_owned);
     let from = Lineage {
@@ -100,9 +138,10 @@ pub fn start(home: &Home, plan: Plan, name: Option<&str>) -> anyhow::Result<RunD
         tokens: info.tokens,
         time: info.progress.time,
     };
-    launch::start_in(resolved, |resolved| {
+    let create = |resolved: &Resolved| {
         RunDir::create_fork(home, &name, resolved, from, |folder| bring(&checkpoint, folder))
-    })
+    };
+    if queued { launch::queue_in(home, resolved, create) } else { launch::start_in(resolved, create) }
 }
 
 /// Brings the checkpoint into the folder of the fork.
@@ -149,6 +188,31 @@ mod tests {
         let text = plan(&run, None, &set("model.hidden_size=128")).unwrap_err().to_string();
         assert!(text.contains("shape") || text.contains("hidden_size"), "{text}");
         assert!(plan(&run, Some(11), &[]).unwrap_err().to_string().contains("10, 20"));
+    }
+
+    #[test]
+    fn the_draft_of_a_fork_has_what_held_when_the_checkpoint_was_written() {
+        let (folder, run) = sample::run_with("base", &["optimizer.name=lion"]);
+        sample::checkpoint(&run, 10);
+        // Resumed with another rate since: that holds for the later checkpoint alone.
+        let mut config = run.config().unwrap();
+        config.train.max_updates = Some(900);
+        fs::write(run.resumed_toml(), config.to_toml().unwrap()).unwrap();
+        sample::checkpoint(&run, 20);
+        let total = |run: &RunDir, at| base(run, at).unwrap().resolve().unwrap().config.train.max_updates;
+        assert_eq!((total(&run, 10), total(&run, 20)), (Some(600), Some(900)));
+        let planned = plan(&run, Some(10), &[]).unwrap();
+        assert_eq!(planned.resolved.config.train.max_updates, Some(600));
+        assert!(!planned.resolved.explicit.contains_key("train.max_updates"));
+        assert!(base(&run, 11).unwrap_err().to_string().contains("10, 20"));
+        // The first checkpoint of a fork is another run's, its settings are its own.
+        let Plan { resolved, checkpoint, info, .. } =
+            plan(&run, Some(10), &["clip.max_norm=3".into()]).unwrap();
+        let from = Lineage { run: run.id().into(), update: 10, tokens: info.tokens, time: 1.5 };
+        let home = Home::at(folder.path());
+        let fork = RunDir::create_fork(&home, "fork", &resolved, from, |at| bring(&checkpoint, at)).unwrap();
+        assert_eq!(base(&fork, 10).unwrap().resolve().unwrap().config.clip.max_norm, 3.0);
+        assert_eq!(plan(&fork, None, &[]).unwrap().resolved.config.clip.max_norm, 3.0);
     }
 
     #[test]

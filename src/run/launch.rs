@@ -71,6 +71,25 @@ pub(super) fn start_in(
     Ok(run)
 }
 
+/// The same at the end of the line.
+pub(super) fn queue_in(
+    home: &Home,
+    resolved: Resolved,
+    create: impl FnOnce(&Resolved) -> Result<RunDir, RunError>,
+) -> anyhow::Result<RunDir> {
+    let (resolved, _) = settle(resolved, libtorch::choose)?;
+    let run = create(&resolved)?;
+    line_up(home, std::slice::from_ref(&run))?;
+    Ok(run)
+}
+
+/// At the end of the line, and something there that starts them.
+fn line_up(home: &Home, runs: &[RunDir]) -> anyhow::Result<()> {
+    let queue = Queue::of(home);
+    queue.add(runs)?;
+    queue.wake()
+}
+
 /// Puts runs at the end of the line, in this order, and sees to it that something starts them. Their folders exist when
 /// this returns.
 ///
@@ -93,9 +112,7 @@ pub fn queue(home: &Home, drafts: &[(Resolved, String)]) -> anyhow::Result<Vec<R
     for ((resolved, _), (_, name)) in prepared.iter().zip(drafts) {
         runs.push(RunDir::create(home, name, resolved)?);
     }
-    let queue = Queue::of(home);
-    queue.add(&runs)?;
-    queue.wake()?;
+    line_up(home, &runs)?;
     Ok(runs)
 }
 
@@ -220,17 +237,28 @@ fn notes(resolved: &Resolved) -> Vec<String> {
     let mut notes: Vec<String> = idle
         .map(|pattern| format!("optimizer.no_decay: `{pattern}` is the name of no parameter of this model"))
         .collect();
-    let table = config.data.path.as_ref().filter(|path| {
-        let kind = Path::new(path).extension().and_then(|kind| kind.to_str()).unwrap_or_default();
-        matches!(kind, "jsonl" | "ndjson" | "json" | "csv" | "tsv")
-    });
-    if let Some(path) = table.filter(|_| config.model.arch.task() == Task::LanguageModel) {
-        notes.push(format!(
+    notes.extend(text(resolved));
+    notes.extend(precision(&config.train));
+    notes
+}
+
+/// How a file of rows is read, or is not.
+fn text(resolved: &Resolved) -> Option<String> {
+    let (config, explicit) = (&resolved.config, &resolved.explicit);
+    let path = config.data.path.as_ref().filter(|_| config.model.arch.task() == Task::LanguageModel)?;
+    let lower = path.to_lowercase();
+    let name = [".gz", ".gzip", ".zst", ".zstd"].iter().find_map(|packing| lower.strip_suffix(packing));
+    let kind =
+        Path::new(name.unwrap_or(&lower)).extension().and_then(|kind| kind.to_str()).unwrap_or_default();
+    let rows = matches!(kind, "jsonl" | "ndjson" | "csv" | "tsv" | "parquet");
+    if kind == "json" || rows && config.data.field.is_empty() {
+        return Some(format!(
             "{path} is trained on as the text it is, with its marks and the names of its columns"
         ));
     }
-    notes.extend(precision(&config.train));
-    notes
+    (!rows && explicit.contains_key("data.field") && !Path::new(path).is_dir()).then(|| {
+        format!("data.field has no effect: {path} is no .jsonl, .csv or .tsv file, and all of it is text")
+    })
 }
 
 /// What the chosen types of numbers mean on the chosen device.
@@ -256,7 +284,7 @@ fn with_whole_paths(mut resolved: Resolved) -> anyhow::Result<Resolved> {
     let Resolved { config, explicit, .. } = &mut resolved;
     let tokenizer = match &mut config.data.tokenizer {
         Tokenizer::File(path) => Some(path),
-        Tokenizer::Bytes => None,
+        Tokenizer::Bytes | Tokenizer::Bpe(_) => None,
     };
     let paths = [
         ("data.path", config.data.path.as_mut()),

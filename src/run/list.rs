@@ -1,74 +1,19 @@
-//! All runs at a glance, read from the ends of their records.
+//! All runs at a glance.
 
-use std::{fs, ops::ControlFlow, path::PathBuf};
+use std::fs;
 
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
+pub use super::entry::{RunEntry, peak};
 use super::{
-    Home, RunDir, RunError, bounded, last,
+    Home, RunDir, RunError,
+    entry::{blank, read},
+    label::Label,
     list_cache::{self, Known, Stamp},
-    newest::Newest,
-    pulse,
-    standing::{self, State},
-    tail,
-};
-use crate::{
-    config::Config,
-    ledger,
-    protocol::{Event, Header, Lineage, Reason, RunEnded, Summary, number, summary::Measured},
 };
 
-/// Most bytes read from the end of a record of a run that has not ended.
-const LOOK_BACK: u64 = 4 << 20;
 /// So many runs that were not known are worth being kept for the next list.
 const WORTH_KEEPING: usize = 32;
-
-/// One run in a list.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RunEntry {
-    /// The run's id.
-    pub run: String,
-    pub name: String,
-    pub state: State,
-    /// Why it ended.
-    pub reason: Option<Reason>,
-    /// The checkpoint of another run that it started from.
-    #[serde(default)]
-    pub forked_from: Option<Lineage>,
-    /// UTC, RFC 3339.
-    pub started: String,
-    pub preset: Option<String>,
-    pub device: Option<String>,
-    pub optimizer: Option<String>,
-    pub micro_batch: Option<usize>,
-    pub accumulate: Option<usize>,
-    pub seed: Option<u64>,
-    /// Updates made.
-    pub update: u64,
-    /// Updates when nobody stops it; unknown for a queued run that is set in epochs.
-    pub total_updates: Option<u64>,
-    pub tokens: u64,
-    /// Loss of the newest update, in nats.
-    #[serde(with = "number::optional")]
-    pub final_train_loss: Option<f64>,
-    /// The newest validation loss.
-    #[serde(with = "number::optional")]
-    pub final_val_loss: Option<f64>,
-    /// The lowest validation loss; known once the run has ended.
-    #[serde(with = "number::optional")]
-    pub best_val_loss: Option<f64>,
-    #[serde(with = "number::optional")]
-    pub tokens_per_second: Option<f64>,
-    /// Bytes of the optimizer's state, by the ledger.
-    pub state_bytes: Option<u64>,
-    /// Peak of the memory that `peak_source` names, in bytes.
-    pub peak_bytes: Option<u64>,
-    pub peak_source: Option<String>,
-    /// What stands in the way of showing more.
-    pub problem: Option<String>,
-    pub path: PathBuf,
-}
 
 /// Every run, newest first.
 ///
@@ -97,15 +42,16 @@ impl Lister {
         if !std::mem::replace(&mut self.loaded, true) && runs.len() > WORTH_KEEPING {
             self.ended = list_cache::load(home);
         }
-        let looked: Vec<_> = runs.par_iter().map(|run| self.look(run)).collect();
+        let looked: Vec<_> = runs.par_iter().map(|run| (self.look(run), Label::read(run))).collect();
         let mut fresh = 0;
         let mut entries = Vec::with_capacity(looked.len());
-        for (entry, stamp) in looked {
+        for ((entry, stamp), label) in looked {
             if let Some(stamp) = stamp {
                 fresh += 1;
                 self.ended.insert(entry.run.clone(), (stamp, entry.clone()));
             }
-            entries.push(entry);
+            // What is kept is what the record says: the label may change without it.
+            entries.push(labelled(entry, label));
         }
         if fresh > WORTH_KEEPING {
             if self.ended.len() > runs.len() {
@@ -119,7 +65,7 @@ impl Lister {
 
     /// One run.
     pub fn entry(&mut self, run: &RunDir) -> RunEntry {
-        self.look(run).0
+        labelled(self.look(run).0, Label::read(run))
     }
 
     /// One run, and the stamp of its record when it has ended and was not known.
@@ -145,157 +91,14 @@ impl Lister {
     }
 }
 
-/// The memory by which runs are compared: the best source that has a reading, and its name.
-pub fn peak(measured: &Measured) -> Option<(u64, &'static str)> {
-    let sources = [
-        (measured.peak_gpu_process_bytes, "GPU memory of the process (NVML)"),
-        (measured.peak_gpu_allocated_bytes, "GPU memory of the tensors (libtorch)"),
-        (measured.peak_allocator_bytes, "allocator"),
-        (measured.peak_host_rss, "resident memory"),
-    ];
-    sources.into_iter().find_map(|(bytes, source)| Some((bytes.filter(|&bytes| bytes > 0)?, source)))
-}
-
-fn read(run: &RunDir) -> RunEntry {
-    match ended(run) {
-        Ok(Some(ended)) => from_summary(run, &ended),
-        Ok(None) => unfinished(run),
-        Err(error) => RunEntry { problem: Some(error.to_string()), ..unfinished(run) },
-    }
-}
-
-/// The end of a record, if its last line is one.
-fn ended(run: &RunDir) -> Result<Option<Box<RunEnded>>, RunError> {
-    let path = run.events();
-    if !path.exists() {
-        return Ok(None);
-    }
-    let mut found = None;
-    last::lines_back(&path, bounded::LONGEST_LINE as u64, |line| {
-        if tail::kind(line).is_none_or(|kind| kind == "run_ended")
-            && let tail::Line::Event(Event::RunEnded(ended)) = tail::parse(line)
-        {
-            found = Some(ended);
+/// The entry under the name that a person gave the run, with the note on it.
+fn labelled(entry: RunEntry, label: Result<Label, RunError>) -> RunEntry {
+    match label {
+        Ok(Label { name, note, .. }) => RunEntry { name: name.unwrap_or(entry.name), note, ..entry },
+        Err(error) => {
+            let problem = entry.problem.unwrap_or_else(|| error.to_string());
+            RunEntry { problem: Some(problem), ..entry }
         }
-        ControlFlow::Break(())
-    })
-    .map_err(RunError::io("cannot read", &path))?;
-    Ok(found)
-}
-
-fn from_summary(run: &RunDir, ended: &RunEnded) -> RunEntry {
-    let summary: &Summary = &ended.summary;
-    let measured = peak(&summary.measured);
-    let total = summary.config.train.max_updates.or_else(|| header(run).map(|header| header.total_updates));
-    RunEntry {
-        state: State::ended(ended.reason),
-        reason: Some(ended.reason),
-        started: summary.started.clone(),
-        device: Some(summary.device.clone()),
-        update: summary.updates,
-        total_updates: total,
-        tokens: summary.tokens,
-        final_train_loss: summary.final_train_loss,
-        final_val_loss: summary.final_val_loss,
-        best_val_loss: summary.best_val_loss,
-        tokens_per_second: summary.tokens_per_second,
-        state_bytes: Some(summary.ledger.state_bytes),
-        peak_bytes: measured.map(|(bytes, _)| bytes),
-        peak_source: measured.map(|(_, source)| source.to_owned()),
-        problem: ended.message.clone(),
-        ..blank(run, Some(&summary.config))
-    }
-}
-
-/// A run without an end: queued, live or crashed.
-fn unfinished(run: &RunDir) -> RunEntry {
-    let header = header(run);
-    let config = match &header {
-        // A resumption may have changed what the first line says.
-        Some(header) if !run.resumed_toml().is_file() => Ok(header.config.clone()),
-        _ => run.config(),
-    };
-    let mut entry = blank(run, config.as_ref().ok());
-    entry.problem = newer(run).or_else(|| config.as_ref().err().map(ToString::to_string));
-    if let Ok(config) = &config {
-        entry.total_updates = config.train.max_updates;
-        let ledger = header.as_ref().map_or_else(|| ledger::ledger(config), |header| header.ledger.clone());
-        entry.state_bytes = Some(ledger.state_bytes);
-    }
-    if let Some(header) = &header {
-        entry.device = Some(header.device.clone());
-        entry.total_updates = entry.total_updates.or(Some(header.total_updates));
-        entry.started.clone_from(&header.started);
-    }
-    let mut newest = Newest::of(&header);
-    if let Err(error) = last::lines_back(&run.events(), LOOK_BACK, |line| newest.take(line))
-        && error.kind() != std::io::ErrorKind::NotFound
-    {
-        entry.problem = Some(format!("{}: {error}", run.events().display()));
-    }
-    entry.state = State::of(run, None, newest.paused.unwrap_or(false));
-    if entry.state == State::Crashed && entry.problem.is_none() {
-        entry.problem = standing::crash_line(run);
-    }
-    if entry.state.is_live() && entry.problem.is_none() {
-        let paused = entry.state == State::Paused;
-        entry.problem = pulse::quiet(run).and_then(|quiet| newest.pulse.missing(quiet, paused));
-    }
-    let begun = header.as_ref().and_then(|header| header.forked_from.as_ref()).map_or(0, |from| from.update);
-    entry.update = newest.update.unwrap_or(begun);
-    entry.tokens = newest.tokens;
-    entry.final_train_loss = newest.train_loss;
-    entry.final_val_loss = newest.val_loss;
-    entry.tokens_per_second = newest.speed;
-    let measured = newest.peak.as_ref().and_then(peak);
-    entry.peak_bytes = measured.map(|(bytes, _)| bytes);
-    entry.peak_source = measured.map(|(_, source)| source.to_owned());
-    entry
-}
-
-/// What the first line says of a version that this one cannot read.
-fn newer(run: &RunDir) -> Option<String> {
-    let line = last::first_line(&run.events()).ok()??;
-    Some(format!("{}: {}", run.events().display(), tail::newer(&line)?))
-}
-
-fn header(run: &RunDir) -> Option<Box<Header>> {
-    let line = last::first_line(&run.events()).ok()??;
-    match tail::parse(&line) {
-        tail::Line::Event(Event::Header(header)) => Some(header),
-        _ => None,
-    }
-}
-
-fn blank(run: &RunDir, config: Option<&Config>) -> RunEntry {
-    let meta = run.meta();
-    let problem = meta.as_ref().err().map(ToString::to_string);
-    let meta = meta.unwrap_or_default();
-    RunEntry {
-        run: run.id().to_owned(),
-        name: if problem.is_some() { run.name() } else { meta.name },
-        state: State::Queued,
-        reason: None,
-        forked_from: meta.forked_from,
-        started: meta.created,
-        preset: config.and_then(|config| config.model.preset.clone()),
-        device: None,
-        optimizer: config.map(|config| config.optimizer.name.to_string()),
-        micro_batch: config.map(|config| config.train.micro_batch),
-        accumulate: config.map(|config| config.train.accumulate),
-        seed: config.map(|config| config.train.seed),
-        update: 0,
-        total_updates: None,
-        tokens: 0,
-        final_train_loss: None,
-        final_val_loss: None,
-        best_val_loss: None,
-        tokens_per_second: None,
-        state_bytes: None,
-        peak_bytes: None,
-        peak_source: None,
-        problem,
-        path: run.path().to_owned(),
     }
 }
 
@@ -303,157 +106,21 @@ fn blank(run: &RunDir, config: Option<&Config>) -> RunEntry {
 mod tests {
     use super::*;
     use crate::{
-        protocol::{CommandRecord, Host},
-        run::{
-            EventWriter, Record, RunLock, sample,
-            summary::{Finish, build},
-        },
+        protocol::Event,
+        run::{EventWriter, sample, standing::State},
     };
-
-    fn home(run: &RunDir) -> Home {
-        Home::at(run.path().parent().unwrap().parent().unwrap())
-    }
-
-    fn command(name: &str, update: u64) -> Event {
-        Event::Command(CommandRecord {
-            id: 1,
-            name: name.into(),
-            outcome: "applied".into(),
-            update,
-            time: 1.0,
-            value: None,
-            why: None,
-        })
-    }
-
-    fn end(run: &RunDir, reason: Reason) -> Event {
-        let record = Record::read(run).unwrap();
-        let finish = Finish { reason, ..Finish::so_far(&record) };
-        let summary = build(&record, finish).unwrap();
-        Event::RunEnded(Box::new(RunEnded { reason, message: None, summary }))
-    }
-
-    #[test]
-    fn a_run_is_listed_from_queued_to_its_end_and_when_it_goes_on() {
-        let (_folder, run) = sample::run_with("all", &["optimizer.name=adafactor", "train.accumulate=4"]);
-        let home = home(&run);
-        let mut lister = Lister::default();
-        let mut entry = || {
-            let listed = lister.list(&home).unwrap().remove(0);
-            assert_eq!(listed, list(&home).unwrap().remove(0), "a second look tells the same");
-            listed
-        };
-        let queued = entry();
-        assert_eq!((queued.state, queued.update, queued.total_updates), (State::Queued, 0, Some(600)));
-        assert_eq!((queued.optimizer.as_deref(), queued.accumulate), (Some("adafactor"), Some(4)));
-
-        let lock = RunLock::acquire(&run).unwrap();
-        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
-        assert_eq!((entry().state, entry().device.as_deref()), (State::Live, Some("flex")));
-        for event in [sample::update(49, 3.0), sample::validation(49, 3.2), sample::update(50, 2.9)] {
-            writer.append(&event).unwrap();
-        }
-        let live = entry();
-        assert_eq!((live.state, live.update, live.tokens), (State::Live, 50, 25_600));
-        assert_eq!((live.final_train_loss, live.final_val_loss), (Some(2.9), Some(3.2)));
-        drop(lock);
-        assert_eq!(entry().state, State::Crashed);
-
-        writer.append(&end(&run, Reason::Finished)).unwrap();
-        let done = entry();
-        assert_eq!((done.state, done.update, done.final_val_loss), (State::Done, 50, Some(3.2)));
-
-        let _lock = RunLock::acquire(&run).unwrap();
-        writer.append(&Event::resumed(49)).unwrap();
-        let resumed = entry();
-        assert_eq!((resumed.state, resumed.update, resumed.reason), (State::Live, 49, None));
-        assert_eq!(resumed.final_train_loss, Some(3.0), "update 50 was dropped");
-    }
-
-    #[test]
-    fn a_live_run_without_a_sign_of_life_says_so() {
-        let (_folder, run) = sample::run("silent");
-        let _lock = RunLock::acquire(&run).unwrap();
-        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
-        for update in 1..=5 {
-            writer.append(&sample::update(update, 3.0)).unwrap();
-        }
-        let problem = || list(&home(&run)).unwrap()[0].problem.clone();
-        assert_eq!(problem(), None);
-        let host = |time| Event::Host(Host { update: 5, time, ..Host::default() });
-        writer.append(&host(4.0)).unwrap();
-        assert_eq!(problem(), None);
-        writer.append(&host(62.5)).unwrap();
-        assert_eq!(problem().unwrap(), "no update for 60 s", "the engine is stuck, the worker is not");
-        let past = std::time::SystemTime::now() - std::time::Duration::from_secs(90);
-        fs::File::options().append(true).open(run.events()).unwrap().set_modified(past).unwrap();
-        assert!(problem().unwrap().starts_with("no sign of life for 9"), "{:?}", problem());
-    }
-
-    #[test]
-    fn a_run_that_nobody_starts_is_not_queued_for_ever() {
-        let (_folder, run) = sample::run("abandoned");
-        let entry = || list(&home(&run)).unwrap().remove(0);
-        assert_eq!(entry().state, State::Queued, "its worker may be about to start");
-        let past = std::time::SystemTime::now() - std::time::Duration::from_secs(90);
-        fs::File::options().append(true).open(run.run_toml()).unwrap().set_modified(past).unwrap();
-        assert_eq!(entry().state, State::Crashed);
-        assert!(entry().problem.unwrap().contains("no worker was started"), "{:?}", entry());
-        crate::run::queue::Queue::of(&home(&run)).add(std::slice::from_ref(&run)).unwrap();
-        assert_eq!(entry().state, State::Queued, "it waits in the line");
-    }
-
-    #[test]
-    fn a_record_of_a_newer_version_is_listed_with_the_version_that_reads_it() {
-        let (_folder, run) = sample::run("newer");
-        fs::write(run.events(), "{\"type\":\"header\",\"schema\":9,\"version\":\"7.0.0\"}\n").unwrap();
-        let problem = list(&home(&run)).unwrap()[0].problem.clone().unwrap();
-        assert!(problem.contains("tui-train 7.0.0") && problem.contains("events.jsonl"), "{problem}");
-    }
-
-    #[test]
-    fn paused_is_known_however_long_ago_it_was_asked_for() {
-        let (_folder, run) = sample::run("paused");
-        let _lock = RunLock::acquire(&run).unwrap();
-        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
-        let state = || list(&home(&run)).unwrap()[0].state;
-        for update in 1..=5 {
-            writer.append(&sample::update(update, 3.0)).unwrap();
-        }
-        writer.append(&command("pause", 5)).unwrap();
-        for time in 0..5000 {
-            let host = Host { update: 5, time: f64::from(time), ..Host::default() };
-            writer.append(&Event::Host(host)).unwrap();
-        }
-        assert_eq!(state(), State::Paused);
-        writer.append(&sample::update(6, 3.0)).unwrap();
-        writer.append(&command("step", 6)).unwrap();
-        assert_eq!(state(), State::Paused, "a step does not end the pause");
-        writer.append(&command("resume", 6)).unwrap();
-        assert_eq!(state(), State::Live);
-    }
-
-    #[test]
-    fn a_run_that_cannot_be_read_is_listed_with_its_problem() {
-        let (_folder, run) = sample::run("broken");
-        fs::write(run.run_toml(), "model = 3").unwrap();
-        fs::write(run.meta_json(), "{").unwrap();
-        let listed = list(&home(&run)).unwrap().remove(0);
-        assert_eq!((listed.state, listed.optimizer), (State::Queued, None));
-        assert!(listed.problem.unwrap().contains("run.toml"));
-    }
 
     #[test]
     fn many_ended_runs_are_kept_and_read_again_only_when_they_change() {
         let (_folder, run) = sample::run("first");
-        let home = home(&run);
+        let home = Home::at(run.path().parent().unwrap().parent().unwrap());
         let resolved = crate::config::Layers::new().resolve().unwrap();
         let made: Vec<_> =
             (0..=WORTH_KEEPING).map(|_| RunDir::create(&home, "many", &resolved).unwrap()).collect();
         for run in &made {
             let mut writer = EventWriter::create(run, &sample::header(run)).unwrap();
             writer.append(&sample::update(1, 2.0)).unwrap();
-            writer.append(&end(run, Reason::Finished)).unwrap();
+            writer.append(&sample::run_ended(run)).unwrap();
         }
         let first = list(&home).unwrap();
         assert!(home.path().join("list.json").exists());
@@ -471,7 +138,7 @@ mod tests {
     #[test]
     fn what_else_lies_among_the_runs_is_passed_over_and_what_vanishes_is_no_error() {
         let (_folder, run) = sample::run("real");
-        let home = home(&run);
+        let home = Home::at(run.path().parent().unwrap().parent().unwrap());
         let runs = home.runs();
         (0..10_000).for_each(|n| std::fs::write(runs.join(format!("notes-{n}.txt")), "").unwrap());
         std::fs::write(runs.join("20260101T000000Z-a-file"), "").unwrap();
@@ -484,38 +151,5 @@ mod tests {
         let gone = Lister::default().entry(&run);
         assert!(gone.problem.unwrap().contains("cannot read"));
         assert!(list(&home).unwrap().is_empty());
-    }
-
-    #[test]
-    fn a_folder_that_comes_from_another_machine_is_not_live_there() {
-        let (_folder, run) = sample::run("copied");
-        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
-        writer.append(&sample::update(5, 2.0)).unwrap();
-        writer.append(&command("pause", 5)).unwrap();
-        // Its worker was alive over there when it was copied.
-        std::fs::write(run.lock(), "1\n").unwrap();
-        std::fs::write(run.control_sock(), "/run/user/1/tui-train-1-0/s\n").unwrap();
-        let listed = list(&home(&run)).unwrap().remove(0);
-        assert_eq!((listed.state, listed.update), (State::Crashed, 5));
-        assert!(crate::run::Client::connect(&run).is_err());
-        let moved = run.path().with_file_name("20200101T000000Z-elsewhere");
-        std::fs::rename(run.path(), &moved).unwrap();
-        let listed = list(&home(&run)).unwrap().remove(0);
-        assert_eq!((&*listed.run, listed.path == moved), ("20200101T000000Z-elsewhere", true));
-    }
-
-    #[test]
-    fn ended_runs_are_read_from_their_last_line_alone() {
-        let (_folder, run) = sample::run("speed");
-        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
-        writer.append(&sample::update(1, 3.0)).unwrap();
-        let end = end(&run, Reason::Stopped);
-        let mut text = fs::read(run.events()).unwrap();
-        text.extend(vec![b'?'; 1 << 20]);
-        text.push(b'\n');
-        fs::write(run.events(), text).unwrap();
-        EventWriter::reopen(&run).unwrap().append(&end).unwrap();
-        let listed = list(&home(&run)).unwrap().remove(0);
-        assert_eq!((listed.state, listed.update, listed.problem), (State::Stopped, 1, None));
     }
 }

@@ -10,17 +10,19 @@
 //! reaper, death    how a worker ended, and why, as far as it can be known
 //! own              files of a folder that a stranger may have made
 //! socket, client   commands to a live run
-//! writer, tail     events.jsonl, both ends
+//! writer, tail     events.jsonl, both ends; line: one of its lines
 //! atomic, bounded  files and folders that are whole or absent; reading no more than can be meant
 //! record, summary  what the events add up to
 //! pulse            signs of life of a worker
-//! standing, list   queued, live, ended or crashed; all runs at a glance
+//! standing, list   queued, live, ended or crashed; all runs at a glance; entry: one of them
+//! label            what a person calls a run and writes down about it
 //! checkpoint       checkpoints on disk; checkpoint_view, tensors, strips: the optimizer's state in them
 //! script           commands that are given at fixed updates
 //! compare, export  runs side by side; a run as a file for others
 //! tensorboard      files that TensorBoard loads
+//! peaks            how fast this machine's devices multiply
 //! weights          checkpoints that others made, to start a run from
-//! text, table      figures and tables as text
+//! text, table      figures and tables as text; ticks: round numbers on an axis
 //! ```
 
 pub mod atomic;
@@ -31,20 +33,25 @@ pub mod client;
 pub mod compare;
 pub mod death;
 pub mod dir;
+pub mod entry;
 pub mod error;
 pub mod export;
 pub(crate) mod fault;
 pub mod find;
 pub mod fork;
 pub mod home;
+pub mod label;
 pub mod last;
 pub mod launch;
 pub mod libtorch;
+pub mod line;
 pub mod list;
 mod list_cache;
 pub mod lock;
 mod newest;
 pub mod own;
+pub mod peaks;
+pub mod preparing;
 pub mod pulse;
 pub mod queue;
 pub mod reaper;
@@ -62,6 +69,7 @@ pub mod tail;
 pub mod tensorboard;
 pub mod tensors;
 pub mod text;
+pub mod ticks;
 pub mod trash;
 pub mod verdict;
 pub mod weights;

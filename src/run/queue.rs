@@ -8,19 +8,22 @@
 //! The line is kept outside the runs' own folders, so that a folder that comes from somewhere else never starts
 //! training by itself.
 
+mod runner;
+mod waits;
+
+#[cfg(test)]
+mod tests;
+
 use std::{
     fs::{self, File, TryLockError},
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
-use super::{Home, RunDir, RunError, lock};
-use crate::config::DeviceName;
+use super::{Home, RunDir, RunError};
+pub use waits::Waits;
 
-/// Time between two looks at the runs that are waited for.
-const POLL: Duration = Duration::from_millis(100);
 /// Longest that the line is held by somebody who changes it.
 const CHANGE: Duration = Duration::from_secs(10);
 /// In a run's folder: it was taken out of the line before it started.
@@ -66,6 +69,11 @@ impl Queue {
     /// The line of that home; nothing is made.
     pub fn of(home: &Home) -> Self {
         Self { home: home.clone() }
+    }
+
+    /// The line of the home that the run lies in.
+    pub fn beside(run: &RunDir) -> Option<Self> {
+        run.path().parent().and_then(Path::parent).map(|home| Self::of(&Home::at(home)))
     }
 
     fn folder(&self) -> PathBuf {
@@ -175,141 +183,6 @@ impl Queue {
         }
     }
 
-    /// Whether a runner is there to start what waits.
-    ///
-    /// # Errors
-    /// The lock cannot be looked at.
-    pub fn has_runner(&self) -> Result<bool, RunError> {
-        match File::open(self.folder().join("runner")) {
-            Ok(file) => Ok(matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(RunError::io("cannot open", &self.folder().join("runner"))(error)),
-        }
-    }
-
-    /// Starts a runner if something waits and none is there. It outlives this process.
-    ///
-    /// # Errors
-    /// The line cannot be read or the process cannot be started.
-    pub fn wake(&self) -> anyhow::Result<()> {
-        if self.entries()?.is_empty() || self.has_runner()? {
-            return Ok(());
-        }
-        let path = self.folder().join("log");
-        let log = File::options()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .map_err(RunError::io("cannot write", &path))?;
-        let mut child = Command::new(std::env::current_exe()?)
-            .arg("queue")
-            .env("TUI_TRAIN_HOME", self.home.path())
-            .current_dir(self.home.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()?;
-        // So that no zombie stays when it ends before this process. Without a thread it lasts as long as this one: no harm.
-        let _ = std::thread::Builder::new().name("reaper".into()).spawn(move || child.wait());
-        Ok(())
-    }
-
-    /// Starts what waits, one after another, until nothing does. Returns at once when another runner is there.
-    ///
-    /// # Errors
-    /// The line cannot be read or written. A run that cannot be started is no error: its log says why, and the next
-    /// one follows.
-    pub fn work(&self, begin: impl Fn(&RunDir) -> anyhow::Result<()>) -> Result<(), RunError> {
-        let Some(runner) = self.become_runner()? else { return Ok(()) };
-        loop {
-            self.settle()?;
-            let Some(next) = self.entries()?.into_iter().next() else {
-                // Nobody can add between this look and the release: then they would find no runner, and start one.
-                let _change = self.change()?;
-                if self.entries()?.is_empty() {
-                    drop(runner);
-                    return Ok(());
-                }
-                continue;
-            };
-            let Ok(run) = RunDir::open(self.home.runs().join(&next.id)) else {
-                // Somebody removed the folder: there is nothing to start.
-                self.forget(&next)?;
-                continue;
-            };
-            self.wait_for_room(&run)?;
-            let Some(taken) = self.take(&next)? else { continue };
-            if let Err(error) = begin(&run) {
-                refused(&run, &format!("{error:#}"));
-            }
-            while lock::is_live(&run) {
-                std::thread::sleep(POLL);
-            }
-            self.forget(&taken)?;
-        }
-    }
-
-    fn become_runner(&self) -> Result<Option<File>, RunError> {
-        let _change = self.change()?;
-        let Some(mut file) = try_lock(&self.folder().join("runner"))? else { return Ok(None) };
-        // The process id is for people; without it the lock holds all the same.
-        let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-        Ok(Some(file))
-    }
-
-    /// Puts the line in order after a runner that died: what it had started is waited for, what it had not is next.
-    fn settle(&self) -> Result<(), RunError> {
-        for entry in self.entries()?.into_iter().filter(|entry| entry.taken) {
-            let run = RunDir::unchecked(self.home.runs().join(&entry.id));
-            while lock::is_live(&run) {
-                std::thread::sleep(POLL);
-            }
-            let _change = self.change()?;
-            if lock::was_started(&run) || !run.path().exists() {
-                self.forget(&entry)?;
-            } else {
-                self.rename(&entry, false)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits until no other run trains on the device of this one, or until it is taken out of the line.
-    fn wait_for_room(&self, run: &RunDir) -> Result<(), RunError> {
-        let Some(device) = device(run) else { return Ok(()) };
-        loop {
-            let live: Vec<RunDir> = RunDir::all(&self.home)?
-                .into_iter()
-                .filter(|other| {
-                    lock::is_live(other) && self::device(other).is_none_or(|on| shares(on, device))
-                })
-                .collect();
-            if live.is_empty() {
-                return Ok(());
-            }
-            while live.iter().any(lock::is_live) {
-                if !self.holds(run)? {
-                    return Ok(());
-                }
-                std::thread::sleep(POLL);
-            }
-        }
-    }
-
-    /// Claims an entry for its start; nothing when it was taken out of the line.
-    fn take(&self, entry: &Entry) -> Result<Option<Entry>, RunError> {
-        let _change = self.change()?;
-        let run = RunDir::unchecked(self.home.runs().join(&entry.id));
-        if !self.path(entry).exists() {
-            return Ok(None);
-        }
-        if was_removed(&run) || lock::was_started(&run) {
-            self.forget(entry)?;
-            return Ok(None);
-        }
-        self.rename(entry, true).map(Some)
-    }
-
     fn rename(&self, entry: &Entry, taken: bool) -> Result<Entry, RunError> {
         let renamed = Entry { taken, ..entry.clone() };
         let from = self.path(entry);
@@ -320,37 +193,13 @@ impl Queue {
 
 /// Whether the run waits in the line of its home, or is being started from there.
 pub fn holds(run: &RunDir) -> bool {
-    let home = run.path().parent().and_then(Path::parent).map(Home::at);
     // Where the line cannot be read nobody knows.
-    home.is_some_and(|home| {
-        Queue::of(&home).entries().is_ok_and(|entries| entries.iter().any(|entry| entry.id == run.id()))
-    })
+    Queue::beside(run).is_some_and(|line| line.holds(run).unwrap_or(false))
 }
 
 /// Whether the run was taken out of the line before it started.
 pub fn was_removed(run: &RunDir) -> bool {
     run.path().join(REMOVED).exists()
-}
-
-fn device(run: &RunDir) -> Option<DeviceName> {
-    run.config().ok().map(|config| config.train.device)
-}
-
-/// Two runs share a device unless they train on different graphics cards, or one on a card and one on the processor.
-fn shares(one: DeviceName, other: DeviceName) -> bool {
-    let card = |device| match device {
-        DeviceName::LibtorchCuda(index) => Some(index),
-        _ => None,
-    };
-    card(one) == card(other)
-}
-
-/// A run that cannot be started ends like one whose worker died at once: with the reason in its log.
-fn refused(run: &RunDir, why: &str) {
-    let log = File::options().create(true).append(true).open(run.worker_log());
-    // A folder that cannot be written has nobody to tell; the runner's own log has the reason, too.
-    let _ = log.and_then(|mut log| writeln!(log, "{why}"));
-    let _ = File::options().create(true).truncate(false).write(true).open(run.lock());
 }
 
 fn try_lock(path: &Path) -> Result<Option<File>, RunError> {
@@ -364,127 +213,5 @@ fn try_lock(path: &Path) -> Result<Option<File>, RunError> {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(RunError::io("cannot lock", path)(error)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Mutex;
-
-    use super::*;
-    use crate::{
-        config::Layers,
-        run::{RunLock, State},
-    };
-
-    fn queued(home: &Home, names: &[&str]) -> Vec<RunDir> {
-        let resolved = Layers::new().with_assignment("train.device=flex").unwrap().resolve().unwrap();
-        let runs: Vec<_> = names.iter().map(|name| RunDir::create(home, name, &resolved).unwrap()).collect();
-        Queue::of(home).add(&runs).unwrap();
-        runs
-    }
-
-    fn home() -> (tempfile::TempDir, Home) {
-        let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path());
-        (folder, home)
-    }
-
-    /// Runs the line down and returns the names in the order in which they were started.
-    fn worked(home: &Home) -> Vec<String> {
-        let started = Mutex::new(Vec::new());
-        Queue::of(home)
-            .work(|run| {
-                started.lock().unwrap().push(run.name());
-                drop(RunLock::acquire(run).unwrap());
-                Ok(())
-            })
-            .unwrap();
-        started.into_inner().unwrap()
-    }
-
-    #[test]
-    fn what_was_queued_first_is_started_first_whatever_it_is_called() {
-        let (_folder, home) = home();
-        queued(&home, &["z", "a"]);
-        queued(&home, &["m"]);
-        assert_eq!(Queue::of(&home).waiting().unwrap().len(), 3);
-        assert_eq!(worked(&home), ["z", "a", "m"]);
-        assert!(Queue::of(&home).waiting().unwrap().is_empty());
-        assert_eq!(worked(&home), Vec::<String>::new());
-    }
-
-    #[test]
-    fn a_run_that_cannot_be_started_says_why_and_does_not_stop_the_rest() {
-        let (_folder, home) = home();
-        let runs = queued(&home, &["bad", "good"]);
-        let begin = |run: &RunDir| match &*run.name() {
-            "bad" => anyhow::bail!("no such device"),
-            _ => RunLock::acquire(run).map(drop).map_err(Into::into),
-        };
-        Queue::of(&home).work(begin).unwrap();
-        assert_eq!(State::of(&runs[0], None, false), State::Crashed);
-        assert_eq!(std::fs::read_to_string(runs[0].worker_log()).unwrap(), "no such device\n");
-        assert!(lock::was_started(&runs[1]));
-    }
-
-    #[test]
-    fn a_run_taken_out_of_the_line_is_stopped_and_never_started() {
-        let (_folder, home) = home();
-        let runs = queued(&home, &["a", "b", "c"]);
-        assert_eq!(State::of(&runs[1], None, false), State::Queued);
-        let queue = Queue::of(&home);
-        assert!(queue.remove(&runs[1]).unwrap());
-        assert!(!queue.remove(&runs[1]).unwrap(), "it is gone already");
-        assert_eq!(State::of(&runs[1], None, false), State::Stopped);
-        std::fs::remove_dir_all(runs[2].path()).unwrap();
-        assert_eq!(worked(&home), ["a"], "one was removed, of another the folder is gone");
-    }
-
-    #[test]
-    fn a_runner_goes_on_where_a_dead_one_left_off() {
-        let (_folder, home) = home();
-        let runs = queued(&home, &["trained", "claimed", "next"]);
-        let queue = Queue::of(&home);
-        for run in &runs[..2] {
-            let entry = queue.entries().unwrap().into_iter().find(|entry| entry.id == run.id()).unwrap();
-            queue.rename(&entry, true).unwrap();
-        }
-        drop(RunLock::acquire(&runs[0]).unwrap());
-        assert!(!queue.remove(&runs[1]).unwrap(), "a run that is being started is stopped, not removed");
-        assert_eq!(worked(&home), ["claimed", "next"]);
-    }
-
-    #[test]
-    fn there_is_one_runner_and_it_waits_for_the_runs_of_its_device() {
-        let (_folder, home) = home();
-        let busy = queued(&home, &["busy"]).remove(0);
-        let held = RunLock::acquire(&busy).unwrap();
-        queued(&home, &["next"]);
-        let queue = Queue::of(&home);
-        assert!(!queue.has_runner().unwrap());
-        let other = home.clone();
-        let runner = std::thread::spawn(move || worked(&other));
-        while !queue.has_runner().unwrap() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        assert_eq!(worked(&home), Vec::<String>::new(), "another one is there");
-        assert!(!runner.is_finished());
-        drop(held);
-        assert_eq!(runner.join().unwrap(), ["next"]);
-        assert!(!queue.has_runner().unwrap());
-    }
-
-    #[test]
-    fn other_files_in_the_folder_are_none_of_ours_and_devices_are_told_apart() {
-        let (_folder, home) = home();
-        let run = queued(&home, &["a"]).remove(0);
-        for name in ["log", "000000000009-", "1-x", "taken-", ".swp", "00000000000x-y"] {
-            std::fs::write(home.path().join("queue").join(name), "").unwrap();
-        }
-        assert_eq!(Queue::of(&home).waiting().unwrap(), [run.id()]);
-        let cuda = DeviceName::LibtorchCuda;
-        assert!(shares(DeviceName::Flex, DeviceName::LibtorchCpu) && shares(cuda(1), cuda(1)));
-        assert!(!shares(cuda(0), cuda(1)) && !shares(DeviceName::Flex, cuda(0)));
     }
 }

@@ -1,12 +1,20 @@
 //! What a run's events add up to: enough for pages, lists and comparisons, not the curves.
 
-use std::{collections::BTreeMap, io};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+};
+
+use serde::Serialize;
 
 use super::{RunDir, RunError, Tail};
 use crate::protocol::{
-    Alert, CheckpointWritten, CommandRecord, Event, Header, Host, Lineage, RunEnded, StateReport, Update,
-    Window,
+    Alert, CheckpointWritten, CommandRecord, Event, Header, Host, Lineage, RunEnded, StateReport, TextSample,
+    Update, Window,
 };
+
+/// Texts that are kept of those that a model wrote.
+const SAMPLES: usize = 32;
 
 /// The fold of a run's events.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -16,6 +24,8 @@ pub struct Record {
     pub totals: Totals,
     /// Every validation, oldest first.
     pub validations: Vec<ValidationPoint>,
+    /// The newest texts that the model wrote, oldest first.
+    pub samples: VecDeque<TextSample>,
     pub alerts: Vec<Alert>,
     pub commands: Vec<CommandRecord>,
     pub checkpoints: Vec<CheckpointWritten>,
@@ -27,6 +37,8 @@ pub struct Record {
     pub paused: bool,
     /// The update of each resumption, oldest first.
     pub resumed: Vec<u64>,
+    /// Settings that are others since a resumption, oldest first.
+    pub changed: Vec<SettingChange>,
     /// Lines of the record that could not be read.
     pub skipped_lines: u64,
     /// New lows of the training loss, so that the best one is known after going back, too.
@@ -35,6 +47,17 @@ pub struct Record {
     marks: BTreeMap<u64, Totals>,
     /// The totals when a checkpoint was begun that is not on disk yet.
     copied: Option<(u64, Box<Totals>)>,
+}
+
+/// A setting that a resumption changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SettingChange {
+    /// The updates after this one were made with the new value.
+    pub from_update: u64,
+    #[serde(skip)]
+    pub key: String,
+    /// The value that held until then.
+    pub before: String,
 }
 
 /// Counts and readings at one moment.
@@ -50,6 +73,9 @@ pub struct Totals {
     pub training_seconds: f64,
     pub host: Option<Host>,
     pub peaks: Peaks,
+    pub energy: Energy,
+    /// Operations that the updates came to, by their own speeds.
+    pub flops: f64,
     /// Updates that were skipped because something was not finite.
     pub skipped: u64,
 }
@@ -66,6 +92,28 @@ pub struct ValidationPoint {
     pub accuracy: Option<f64>,
     pub f1: Option<f64>,
     pub f1_macro: Option<f64>,
+}
+
+/// What a GPU used, in joules: each worker counts from its own beginning.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Energy {
+    /// Of the workers before this one.
+    before: f64,
+    /// Of this one, at its newest reading.
+    now: f64,
+}
+
+impl Energy {
+    /// All of it; nothing where no GPU tells, and where it was read but once.
+    pub fn joules(&self) -> Option<f64> {
+        let all = self.before + self.now;
+        (all > 0.0).then_some(all)
+    }
+
+    /// Another worker counts from 0.
+    fn next_worker(&mut self) {
+        *self = Self { before: self.before + self.now, now: 0.0 };
+    }
 }
 
 /// The largest readings, in bytes.
@@ -148,9 +196,19 @@ impl Record {
                     f1_macro: validation.f1_macro,
                 });
             }
+            Event::Sample(sample) => {
+                self.totals.time = sample.time;
+                if self.samples.len() == SAMPLES {
+                    self.samples.pop_front();
+                }
+                self.samples.push_back(sample);
+            }
             Event::Host(host) => {
                 self.totals.time = host.time;
                 self.totals.peaks.apply(&host);
+                if let Some(joules) = host.gpu_energy {
+                    self.totals.energy.now = joules;
+                }
                 self.totals.host = Some(host);
             }
             Event::Alert(alert) => self.alerts.push(alert),
@@ -168,6 +226,11 @@ impl Record {
             }
             Event::Resumed(resumed) => {
                 self.go_back(resumed.from_update);
+                self.changed.extend(resumed.changed.into_iter().map(|[key, before, _]| SettingChange {
+                    from_update: resumed.from_update,
+                    key,
+                    before,
+                }));
                 if let Some(header) = resumed.header {
                     self.header = Some(header);
                 }
@@ -185,7 +248,9 @@ impl Record {
         self.window = None;
         let tokens = update.tokens.saturating_sub(self.tokens());
         if update.tokens_per_second.is_finite() && update.tokens_per_second > 0.0 {
-            self.totals.training_seconds += tokens as f64 / update.tokens_per_second;
+            let seconds = tokens as f64 / update.tokens_per_second;
+            self.totals.training_seconds += seconds;
+            self.totals.flops += update.flops_per_second.unwrap_or(0.0) * seconds;
         }
         if update.skipped {
             self.totals.skipped += 1;
@@ -221,7 +286,9 @@ impl Record {
         }
         self.marks.retain(|&at, _| at <= update);
         self.totals = self.marks.last_key_value().map(|(_, totals)| totals.clone()).unwrap_or_default();
+        self.totals.energy.next_worker();
         self.validations.retain(|point| point.update <= update);
+        self.samples.retain(|sample| sample.update <= update);
         self.alerts.retain(|alert| alert.update <= update);
         self.commands.retain(|command| command.update <= update);
         self.checkpoints.retain(|checkpoint| checkpoint.update <= update);
@@ -230,6 +297,8 @@ impl Record {
         self.window = None;
         self.ended = None;
         self.paused = false;
+        // What changed further on holds from here: nothing of what was made in between counts.
+        self.changed.iter_mut().for_each(|change| change.from_update = change.from_update.min(update));
         self.resumed.push(update);
     }
 
@@ -287,13 +356,31 @@ impl Record {
         let begun = self.forked_from().map_or(0, |from| from.tokens);
         (seconds > 0.0).then(|| self.tokens().saturating_sub(begun) as f64 / seconds)
     }
+
+    /// Operations that the model asks for over the time the updates took; nothing where they are not counted.
+    pub fn flops_per_second(&self) -> Option<f64> {
+        let Totals { flops, training_seconds, .. } = self.totals;
+        (flops > 0.0 && training_seconds > 0.0).then(|| flops / training_seconds)
+    }
+
+    /// The same as a share of the device's matmul peak, where that was measured before the run.
+    pub fn mfu(&self) -> Option<f64> {
+        let peak = self.header.as_ref()?.matmul_peak.as_ref()?.flops_per_second;
+        Some(self.flops_per_second()? / peak)
+    }
+
+    /// Energy over the tokens that this run trained itself, of so many in all.
+    pub fn joules_per_token(&self, tokens: u64) -> Option<f64> {
+        let own = tokens.saturating_sub(self.forked_from().map_or(0, |from| from.tokens));
+        (own > 0).then(|| self.totals.energy.joules().map(|joules| joules / own as f64))?
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        protocol::{Level, Snapshot},
+        protocol::{Level, Resumed, Snapshot},
         run::sample::{self, update, validation},
     };
 
@@ -364,6 +451,18 @@ mod tests {
     }
 
     #[test]
+    fn a_changed_setting_is_known_with_the_update_from_which_it_holds() {
+        let resumed = |from_update, before: &str| {
+            let changed = vec![["train.max_updates", before, "x"].map(str::to_owned)];
+            Event::Resumed(Box::new(Resumed { from_update, changed, ..Resumed::default() }))
+        };
+        let record =
+            fold(&[update(1, 5.0), update(2, 5.0), resumed(2, "600"), update(3, 4.0), Event::resumed(1)]);
+        let known = record.changed.iter().map(|change| (change.from_update, &*change.before));
+        assert_eq!(known.collect::<Vec<_>>(), [(1, "600")], "the updates since the second were dropped");
+    }
+
+    #[test]
     fn a_run_that_resumes_without_a_checkpoint_starts_over() {
         let record = fold(&[update(1, 5.0), host(1, 9), Event::resumed(0)]);
         assert_eq!((record.updates(), record.best_train_loss()), (0, None));
@@ -396,6 +495,27 @@ mod tests {
         let record =
             fold(&[update(1, 5.0), skipped(2), copied, skipped(2), checkpoint(1), Event::resumed(1)]);
         assert_eq!(record.skipped_updates(), 1);
+    }
+
+    #[test]
+    fn energy_and_operations_are_added_up_over_workers() {
+        let host = |update, joules| {
+            Event::Host(Host { update, time: update as f64, gpu_energy: Some(joules), ..Host::default() })
+        };
+        let once = fold(&[host(0, 0.0)]);
+        assert_eq!(once.totals.energy.joules(), None, "one reading tells nothing");
+        let start = [host(0, 0.0), update(1, 5.0), host(1, 40.0), checkpoint(1), host(2, 60.0)];
+        let record = fold(&start);
+        assert_eq!(record.totals.energy.joules(), Some(60.0));
+        assert_eq!(record.joules_per_token(512), Some(60.0 / 512.0));
+        // What was lost is not in the run, and the next worker counts from 0.
+        let on = fold(&[&start[..], &[Event::resumed(1), host(1, 0.0), host(2, 7.0)]].concat());
+        assert_eq!(on.totals.energy.joules(), Some(47.0));
+
+        let Event::Update(mut fast) = update(1, 5.0) else { unreachable!() };
+        fast.flops_per_second = Some(3e9);
+        let record = fold(&[Event::Update(fast)]);
+        assert_eq!((record.flops_per_second(), record.mfu()), (Some(3e9), None));
     }
 
     #[test]

@@ -12,7 +12,10 @@ use super::{
 use crate::{
     config::Layers,
     ledger::{self, Element},
-    protocol::{DataReport, Event, Header, Reason, RunEnded, SCHEMA, Update, Validation},
+    protocol::{
+        CommandRecord, Continuation, DataReport, Event, Header, Reason, RunEnded, SCHEMA, TextSample, Update,
+        Validation,
+    },
 };
 
 /// A new run in a folder of its own, with these settings.
@@ -48,8 +51,22 @@ pub(crate) fn header(run: &RunDir) -> Header {
         ledger: ledger::ledger(&config),
         notes: Vec::new(),
         forked_from: None,
+        matmul_peak: None,
         config,
     }
+}
+
+/// A command that was applied after so many updates.
+pub(crate) fn command(name: &str, update: u64, value: Option<f64>) -> Event {
+    Event::Command(CommandRecord {
+        id: 1,
+        name: name.into(),
+        outcome: "applied".into(),
+        update,
+        time: 1.0,
+        value,
+        why: None,
+    })
 }
 
 /// An update of 512 tokens that took half a second.
@@ -63,6 +80,8 @@ pub(crate) fn update(update: u64, loss: f64) -> Event {
         learning_rate: 1e-3,
         grad_norm: 0.5,
         tokens_per_second: 1024.0,
+        flops_per_second: None,
+        mfu: None,
         skipped: false,
     })
 }
@@ -75,6 +94,18 @@ pub(crate) fn validation(update: u64, loss: f64) -> Event {
         loss,
         tokens: 4096,
         ..Validation::default()
+    })
+}
+
+/// A text written after that update.
+pub(crate) fn text(update: u64) -> Event {
+    let text = |temperature| Continuation { temperature, tokens: 6, text: "the sun rises\n".into() };
+    Event::Sample(TextSample {
+        update,
+        time: update as f64 / 2.0,
+        seconds: 0.01,
+        prompt: "Once ".into(),
+        texts: vec![text(0.0), text(0.8)],
     })
 }
 

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{RunDir, RunError, Tail, atomic, own, text::plain};
+use super::{Record, RunDir, RunError, atomic, own, text::plain};
 use crate::{
     config::{ConfigError, layers},
     protocol::{Command, CommandRecord, Event, Reason},
@@ -127,16 +127,14 @@ pub fn read(run: &RunDir) -> Result<Vec<Given>, RunError> {
     Ok(split(&text, &path.display().to_string())?.1)
 }
 
-/// The commands that a run obeyed, each with the updates made when it was given.
+/// The record of a run, and the commands that it obeyed, each with the updates made when it was given.
 ///
 /// # Errors
 /// The record cannot be read.
-pub fn recorded(run: &RunDir) -> Result<Vec<Given>, RunError> {
+pub fn recorded(run: &RunDir) -> Result<(Record, Vec<Given>), RunError> {
     let mut history = History::default();
-    Tail::open(run)
-        .each(u64::MAX, |event| history.apply(&event))
-        .map_err(RunError::io("cannot read", &run.events()))?;
-    Ok(history.given)
+    let record = Record::read_with(run, |event| history.apply(event))?;
+    Ok((record, history.given))
 }
 
 #[derive(Default)]
@@ -153,7 +151,12 @@ impl History {
             Event::Header(header) => self.total = header.total_updates,
             Event::Command(record) if record.outcome == "applied" => self.command(record),
             // What came after the checkpoint did not happen, and an override ends with the worker.
-            Event::Resumed(resumed) => self.resumed(resumed.from_update),
+            Event::Resumed(resumed) => {
+                if let Some(header) = &resumed.header {
+                    self.total = header.total_updates;
+                }
+                self.resumed(resumed.from_update);
+            }
             Event::RunEnded(ended) => {
                 let update = ended.summary.updates;
                 let told = self.given.last().is_some_and(|given| given.command == Command::Stop);
@@ -203,20 +206,10 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{EventWriter, sample};
-
-    fn record(name: &str, update: u64, value: Option<f64>) -> Event {
-        let outcome = "applied".to_owned();
-        Event::Command(CommandRecord {
-            id: 1,
-            name: name.into(),
-            outcome,
-            update,
-            time: 0.0,
-            value,
-            why: None,
-        })
-    }
+    use crate::{
+        protocol::{Header, Resumed},
+        run::{EventWriter, sample},
+    };
 
     fn at(at_update: u64, command: Command) -> Given {
         Given { at_update, command }
@@ -251,11 +244,11 @@ mod tests {
         let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
         let mut told = |event: Event| writer.append(&event).unwrap();
         (1..=9).for_each(|update| told(sample::update(update, 2.0)));
-        told(record("pause", 9, None));
+        told(sample::command("pause", 9, None));
         told(sample::update(10, 2.0));
-        told(record("step", 10, None));
-        told(record("learning_rate", 10, Some(0.5)));
-        told(record("resume", 10, None));
+        told(sample::command("step", 10, None));
+        told(sample::command("learning_rate", 10, Some(0.5)));
+        told(sample::command("resume", 10, None));
         (11..=20).for_each(|update| told(sample::update(update, 2.0)));
         told(sample::run_ended(&run));
         let expected = [
@@ -264,16 +257,26 @@ mod tests {
             at(10, Command::LearningRate { value: Some(0.5) }),
             at(10, Command::Resume),
         ];
-        assert_eq!(recorded(&run).unwrap(), expected);
+        assert_eq!(recorded(&run).unwrap().1, expected);
         let mut history = History::default();
-        for event in
-            [record("pause", 9, None), record("learning_rate", 12, Some(0.5)), record("stop", 14, None)]
-        {
+        for event in [
+            sample::command("pause", 9, None),
+            sample::command("learning_rate", 12, Some(0.5)),
+            sample::command("stop", 14, None),
+        ] {
             history.total = 100;
             history.apply(&event);
         }
         assert_eq!(history.given.last().unwrap(), &at(14, Command::Stop));
         history.apply(&Event::resumed(12));
+        let longer = Header { total_updates: 500, ..sample::header(&run) };
+        history.apply(&Event::Resumed(Box::new(Resumed {
+            from_update: 12,
+            header: Some(Box::new(longer)),
+            ..Resumed::default()
+        })));
+        history.apply(&sample::command("stop", 300, None));
+        assert_eq!(history.given.pop(), Some(at(300, Command::Stop)), "the run that goes on is longer");
         let back = Command::LearningRate { value: None };
         assert_eq!(history.given[2..], [at(12, Command::Resume), at(12, back)]);
     }

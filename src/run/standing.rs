@@ -54,8 +54,7 @@ impl State {
 
     /// The state of a run whose record says so much.
     pub fn of(run: &RunDir, ended: Option<Reason>, paused: bool) -> Self {
-        // Looked at first: a worker that starts between the two looks must not seem to be one that has gone.
-        let started = ended.is_none() && (lock::was_started(run) || run.events().exists());
+        let begun = ended.is_none() && has_begun(run);
         match ended {
             Some(reason) => Self::ended(reason),
             None if lock::is_live(run) => {
@@ -65,7 +64,7 @@ impl State {
                     Self::Live
                 }
             }
-            None if started => Self::Crashed,
+            None if begun => Self::Crashed,
             None if queue::was_removed(run) => Self::Stopped,
             None if was_abandoned(run) => Self::Crashed,
             None => Self::Queued,
@@ -73,13 +72,18 @@ impl State {
     }
 }
 
+/// Whether a worker was ever there. To be looked at before whether one is there now: one that starts between the two
+/// looks must not seem to have gone.
+pub fn has_begun(run: &RunDir) -> bool {
+    lock::was_started(run) || run.events().exists()
+}
+
 /// Whether a run was made and neither started in time nor put into the line.
 pub fn was_abandoned(run: &RunDir) -> bool {
     let made = fs::metadata(run.run_toml()).and_then(|file| file.modified()).ok();
     let age = made.and_then(|made| SystemTime::now().duration_since(made).ok());
     age.is_some_and(|age| age > launch::START)
-        && !lock::was_started(run)
-        && !run.events().exists()
+        && !has_begun(run)
         && !queue::was_removed(run)
         && !queue::holds(run)
 }

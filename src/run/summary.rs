@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Record, RunDir, RunError, standing, standing::State};
+use super::{Record, RunDir, RunError, label::Label, standing, standing::State, text};
 use crate::{
     config::{Config, Layers, presets},
     protocol::{Alert, Level, Reason, SCHEMA, Summary, summary::Measured},
@@ -86,10 +86,18 @@ pub fn build(record: &Record, finish: Finish) -> Option<Summary> {
         eval_f1: record.last_validation().and_then(|validation| validation.f1),
         eval_f1_macro: record.last_validation().and_then(|validation| validation.f1_macro),
         tokens_per_second: finish.tokens_per_second,
+        flops_per_second: record.flops_per_second(),
+        mfu: record.mfu(),
+        matmul_peak: header.matmul_peak.clone(),
+        gpu_energy_joules: record.totals.energy.joules(),
+        gpu_joules_per_token: record.joules_per_token(finish.tokens),
+        sample: record.samples.back().cloned(),
         ledger: header.ledger.clone(),
         measured: finish.measured,
         interventions: record.commands.clone(),
         warnings: warnings(record),
+        notes: notes(record),
+        note: None,
         show_command: format!("tui-train show {}", header.run),
         resume_command: (!finish.reason.is_complete()).then(|| format!("tui-train resume {}", header.run)),
         forked_from: header.forked_from.clone(),
@@ -97,7 +105,59 @@ pub fn build(record: &Record, finish: Finish) -> Option<Summary> {
 }
 
 fn warnings(record: &Record) -> Vec<Alert> {
-    record.alerts.iter().filter(|alert| alert.level != Level::Info).cloned().collect()
+    collapsed(record.alerts.iter().filter(|alert| alert.level != Level::Info))
+}
+
+/// A run that skips an update after another says the same each time, with other figures: one line says how often.
+pub(super) fn collapsed<'a>(alerts: impl Iterator<Item = &'a Alert>) -> Vec<Alert> {
+    struct Kind {
+        first: Alert,
+        words: String,
+        more: u64,
+        last: u64,
+    }
+    let mut kinds: Vec<Kind> = Vec::new();
+    for alert in alerts {
+        let words = without_figures(&alert.message);
+        let same = |kind: &&mut Kind| kind.words == words && kind.first.level == alert.level;
+        if let Some(kind) = kinds.iter_mut().find(same) {
+            (kind.more, kind.last) = (kind.more + 1, alert.update);
+        } else {
+            kinds.push(Kind { first: alert.clone(), words, more: 0, last: alert.update });
+        }
+    }
+    let told = kinds.into_iter().map(|Kind { mut first, more, last, .. }| {
+        if more > 0 {
+            let what = if more == 1 { "one more".to_owned() } else { format!("{} more", text::count(more)) };
+            first.message += &format!(" ({what} like this, the last at update {})", text::count(last));
+        }
+        first
+    });
+    told.collect()
+}
+
+/// A message with every figure as the same sign, so that two of one kind are equal.
+fn without_figures(message: &str) -> String {
+    let figure = |word: &str| {
+        let bare = word.trim_matches(|c: char| !c.is_alphanumeric()).to_ascii_lowercase();
+        matches!(&*bare, "nan" | "inf") || bare.starts_with(|c: char| c.is_ascii_digit())
+    };
+    let words: Vec<&str> =
+        message.split_whitespace().map(|word| if figure(word) { "#" } else { word }).collect();
+    words.join(" ")
+}
+
+/// What was said once: with the configuration, and when the run began.
+fn notes(record: &Record) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(header) = &record.header {
+        // Where a fork comes from is told by its lineage.
+        let lineage = |note: &&String| header.forked_from.is_some() && note.starts_with("forked from run ");
+        notes.extend(header.notes.iter().filter(|note| !lineage(note)).cloned());
+    }
+    let told = record.alerts.iter().filter(|alert| alert.level == Level::Info);
+    notes.extend(told.map(|alert| alert.message.clone()));
+    notes
 }
 
 /// The settings that are not what the preset gives, and the preset if it is not the demo: set by hand on top of the
@@ -150,7 +210,9 @@ impl Standing {
             Some(ended) => Some(ended.summary.clone()),
             None => build(&record, Finish::so_far(&record)),
         };
-        let Some(summary) = summary else { return Err(no_record(run, state)) };
+        let Some(mut summary) = summary else { return Err(no_record(run, state)) };
+        let Label { name, note, .. } = Label::of(run);
+        (summary.name, summary.note) = (name.unwrap_or(summary.name), note);
         let (mut problem, mut log) =
             (record.ended.as_ref().and_then(|ended| ended.message.clone()), Vec::new());
         if state == State::Crashed {
@@ -207,7 +269,7 @@ pub(super) fn no_record(run: &RunDir, state: State) -> RunError {
 mod tests {
     use super::*;
     use crate::{
-        protocol::{Event, Host, RunEnded},
+        protocol::{Event, Header, Host, RunEnded},
         run::{EventWriter, RunLock, list, sample},
     };
 
@@ -238,6 +300,31 @@ mod tests {
         assert_eq!((measured.peak_gpu_reserved_bytes, measured.gpu_retries), (Some(80), Some(0)));
         let (bytes, source) = list::peak(&measured).unwrap();
         assert!(bytes == 70 && source.contains("libtorch"), "{bytes} by {source}");
+    }
+
+    #[test]
+    fn warnings_of_one_kind_are_one_line_and_what_was_said_once_is_a_note() {
+        let (_folder, run) = sample::run("skips");
+        let header = Header { notes: vec!["forked".into()], ..sample::header(&run) };
+        let mut writer = EventWriter::create(&run, &header).unwrap();
+        let mut told = |update: u64, level: Level, message: String| {
+            writer.append(&Event::Alert(Alert { update, time: 1.0, level, message })).unwrap();
+        };
+        for (update, loss) in [(3, "2.5"), (4, "nan"), (5, "inf"), (1400, "-inf")] {
+            told(
+                update,
+                Level::Warning,
+                format!("update {update} skipped: loss {loss} and norm {loss}, left alone"),
+            );
+        }
+        told(7, Level::Warning, "the disk is full".into());
+        told(7, Level::Info, "optimizer state from adamw to adafactor".into());
+        let record = Record::read(&run).unwrap();
+        let summary = build(&record, Finish::so_far(&record)).unwrap();
+        let lines: Vec<_> = summary.warnings.iter().map(|alert| (alert.update, &*alert.message)).collect();
+        let first = "update 3 skipped: loss 2.5 and norm 2.5, left alone (3 more like this, the last at update 1,400)";
+        assert_eq!(lines, [(3, first), (7, "the disk is full")]);
+        assert_eq!(summary.notes, ["forked", "optimizer state from adamw to adafactor"]);
     }
 
     #[test]

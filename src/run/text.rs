@@ -5,17 +5,19 @@ pub fn bytes(bytes: u64) -> String {
     if bytes < 1024 {
         return format!("{bytes} B");
     }
-    let mut value = bytes as f64;
-    let mut unit = "B";
-    for next in ["KiB", "MiB", "GiB", "TiB", "PiB"] {
-        // Three digits are written: what would round to 1000 or more is a bigger unit's.
-        if value < 999.5 {
-            break;
-        }
-        value /= 1024.0;
-        unit = next;
-    }
+    let (value, unit) = scaled(bytes as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB"]);
     format!("{} {unit}", three_digits(value))
+}
+
+/// The value in the unit that it takes three digits in, each unit `base` of the one before.
+fn scaled(mut value: f64, base: f64, units: &[&'static str]) -> (f64, &'static str) {
+    let mut at = 0;
+    // What would round to 1000 or more is a bigger unit's.
+    while at + 1 < units.len() && value >= 999.5 {
+        value /= base;
+        at += 1;
+    }
+    (value, units.get(at).copied().unwrap_or_default())
 }
 
 /// Size that may be unknown.
@@ -99,6 +101,29 @@ pub fn rate(value: f64) -> String {
         None if value.abs() < 99.95 => three_digits(value),
         None => count(value.round().max(0.0) as u64),
     }
+}
+
+/// Operations a second: `3.92 GFLOP/s`. Units are 1000-based.
+pub fn flops(value: f64) -> String {
+    if let Some(word) = crate::protocol::number::word(value) {
+        return word.to_owned();
+    }
+    let (value, unit) = scaled(value, 1000.0, &["", "k", "M", "G", "T", "P", "E"]);
+    format!("{} {unit}FLOP/s", three_digits(value))
+}
+
+/// A share as percent: `9.1 %`, `0.04 %`.
+pub fn percent(share: f64) -> String {
+    match crate::protocol::number::word(share) {
+        Some(word) => word.to_owned(),
+        None => format!("{} %", three_digits(100.0 * share)),
+    }
+}
+
+/// Energy: `950 J`, `12.3 kJ`. Units are 1000-based.
+pub fn joules(value: f64) -> String {
+    let (value, unit) = scaled(value, 1000.0, &["", "k", "M", "G"]);
+    format!("{} {unit}J", three_digits(value))
 }
 
 /// A shape as `[64, 192]`; `[]` is a number.
@@ -186,6 +211,15 @@ mod tests {
         let all = [0.0, 0.417, 12.34, 59.97, 245.0, 7380.0, 273_600.0, f64::NAN].map(duration);
         assert_eq!(all, ["0.00 s", "0.42 s", "12.3 s", "1m 00s", "4m 05s", "2h 03m", "3d 04h", "-"]);
         assert_eq!([3.42, 99.96, 9120.4, f64::INFINITY].map(rate), ["3.42", "100", "9,120", "inf"]);
+    }
+
+    #[test]
+    fn speeds_shares_and_energies_have_three_digits() {
+        let all = [0.0, 786_432.0, 3.92e9, 9.996e11, 4.5e14, f64::NAN].map(flops);
+        let expected = ["0.00 FLOP/s", "786 kFLOP/s", "3.92 GFLOP/s", "1.00 TFLOP/s", "450 TFLOP/s", "nan"];
+        assert_eq!(all, expected);
+        assert_eq!([0.0912, 0.000_41, 1.2].map(percent), ["9.12 %", "0.04 %", "120 %"]);
+        assert_eq!([2.5, 950.0, 12_345.0].map(joules), ["2.50 J", "950 J", "12.3 kJ"]);
     }
 
     #[test]

@@ -10,7 +10,9 @@ use anyhow::Context;
 
 use crate::{
     app::{
-        Msg,
+        Msg, RunRef,
+        form::Origin,
+        manage::Relabel,
         run::RunView,
         runs::{Comparison, Curves, RunRow},
         tensors::History,
@@ -19,12 +21,13 @@ use crate::{
     protocol::Event,
     run::{
         Home, RunDir, RunEntry, RunError, Tail, atomic,
-        checkpoint::latest_checkpoint,
+        checkpoint::{checkpoints, latest_checkpoint, none_of},
         checkpoint_view::CheckpointView,
         compare,
         export::{self, Format, NAMES},
+        fork, label,
         list::Lister,
-        trash,
+        lock, trash,
     },
 };
 
@@ -55,6 +58,24 @@ pub enum Job {
     Export {
         run: String,
         format: String,
+    },
+    /// The checkpoints of a run that is to be forked.
+    Checkpoints {
+        run: String,
+    },
+    /// What the draft of a fork starts from.
+    ForkBase {
+        run: String,
+        update: u64,
+    },
+    /// Give a run another name, or write a note on it.
+    Relabel {
+        run: String,
+        label: Relabel,
+    },
+    /// Which of these have a worker.
+    Alive {
+        runs: Vec<RunRef>,
     },
     /// Move a run to the trash folder.
     Delete {
@@ -131,6 +152,25 @@ impl Reader {
                 Msg::History { run, tensor, history }
             }
             Job::Compare { runs } => Msg::Comparison(self.compare(runs).map_err(|error| error.to_string())),
+            Job::Checkpoints { run } => {
+                let (name, found) = self.checkpoints(&run);
+                Msg::Checkpoints { run, name, found: found.map_err(|error| error.to_string()) }
+            }
+            Job::ForkBase { run, update } => {
+                let found = RunDir::resolve(&self.home, &run);
+                let name = found.as_ref().map_or_else(|_| run.clone(), RunDir::name);
+                let base = found.and_then(|run| fork::base(&run, update));
+                let base = base.map(Box::new).map_err(|error| error.to_string());
+                Msg::ForkBase { origin: Origin { run, name, update }, base }
+            }
+            Job::Relabel { run, label } => match self.relabel(&run, &label) {
+                Ok(told) => Msg::Done(told),
+                Err(error) => Msg::Failed(error.to_string()),
+            },
+            Job::Alive { runs } => {
+                let live = |run: &RunRef| RunDir::open(&run.path).is_ok_and(|run| lock::is_live(&run));
+                Msg::Others { live: runs.into_iter().filter(live).map(|run| run.id).collect() }
+            }
             Job::Delete { run } => {
                 let found = RunDir::resolve(&self.home, &run);
                 match found.and_then(|run| trash::discard(&self.home, &run)) {
@@ -145,9 +185,40 @@ impl Reader {
         }
     }
 
+    /// The run's name, and the updates of its checkpoints.
+    fn checkpoints(&self, id: &str) -> (String, Result<Vec<u64>, RunError>) {
+        let run = match RunDir::resolve(&self.home, id) {
+            Ok(run) => run,
+            Err(error) => return (id.to_owned(), Err(error)),
+        };
+        let updates = checkpoints(&run)
+            .map(|found| found.into_iter().map(|checkpoint| checkpoint.update).collect::<Vec<_>>())
+            .and_then(|updates| if updates.is_empty() { Err(none_of(&run)) } else { Ok(updates) });
+        (run.name(), updates)
+    }
+
+    fn relabel(&self, id: &str, what: &Relabel) -> Result<String, RunError> {
+        let run = RunDir::resolve(&self.home, id)?;
+        let before = run.name();
+        match what {
+            Relabel::Name(name) => {
+                label::rename(&run, name)?;
+                Ok(format!("{before} is now called {}", name.trim()))
+            }
+            Relabel::Note(note) => {
+                label::annotate(&run, note)?;
+                Ok(if note.is_empty() {
+                    format!("no note on {before} any more")
+                } else {
+                    format!("noted on {before}")
+                })
+            }
+        }
+    }
+
     fn checkpoint(&self, id: &str) -> Result<CheckpointView, RunError> {
         let run = RunDir::resolve(&self.home, id)?;
-        let newest = latest_checkpoint(&run)?.ok_or_else(|| RunError::NoCheckpoint { run: id.to_owned() })?;
+        let newest = latest_checkpoint(&run)?.ok_or_else(|| none_of(&run))?;
         CheckpointView::open(&newest)
     }
 
@@ -157,7 +228,7 @@ impl Reader {
         let compared = compare::compare(&runs)?;
         Ok(Comparison {
             runs: ids,
-            differences: compared.differences.into_iter().map(|one| (one.key, one.values)).collect(),
+            differences: compared.differences.iter().map(|one| (one.key.clone(), one.told())).collect(),
             verdict: compared.verdict.text,
         })
     }
@@ -220,6 +291,8 @@ fn row(entry: RunEntry) -> RunRow {
     RunRow {
         id: entry.run,
         name: entry.name,
+        note: entry.note,
+        forked_from: entry.forked_from,
         state: entry.state.as_str().to_owned(),
         update: entry.update,
         total: entry.total_updates,

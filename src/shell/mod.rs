@@ -4,8 +4,11 @@
 //! terminal   raw mode and the alternate screen, given back whatever happens
 //! watch      a thread that follows one run's record and speaks to its worker
 //! replay     a thread that plays the record of a run that has ended
+//! apart      what starts, stops and queues runs, each on a thread of its own
 //! load       a thread that reads lists, curves, checkpoints and comparisons
 //! check      a check of accumulation in a process of its own
+//! draft      the draft as a file
+//! room       the memory of the draft's device
 //! session    the loop: drain, update, draw when something changed, wait for a key
 //! watchdog   ends the process when the loop cannot any more
 //! glass      what is on the terminal, so that only what has changed is sent
@@ -13,12 +16,15 @@
 //! picture    one frame as text or SVG, without a terminal
 //! ```
 
+pub mod apart;
 pub mod check;
+pub mod draft;
 pub mod glass;
 pub mod load;
 pub mod outside;
 pub mod picture;
 pub mod replay;
+pub mod room;
 pub mod session;
 pub mod terminal;
 pub mod watch;
@@ -29,8 +35,9 @@ use crate::{
         Msg, Options, RunRef, State,
         action::Screen,
         look::{Call, Signs, ThemeName},
+        room::Room,
     },
-    config::Layers,
+    config::{DeviceName, Layers},
     run::{Home, RunDir},
     ui::{keys::Keys, theme::Theme},
 };
@@ -67,6 +74,8 @@ pub struct Launch {
     /// Whether the window is given a title.
     pub title: bool,
     pub keys: Keys,
+    /// Reads the memory of a GPU; nothing where nobody can.
+    pub gpu: fn(DeviceName) -> Option<Room>,
 }
 
 impl Launch {
@@ -84,6 +93,7 @@ impl Launch {
             call: Call::None,
             title: false,
             keys: Keys::default(),
+            gpu: |_| None,
         }
     }
 
@@ -95,7 +105,8 @@ impl Launch {
     }
 
     fn state(&self) -> anyhow::Result<State> {
-        let options = Options { readonly: self.readonly, host_memory: host_memory() };
+        let options =
+            Options { readonly: self.readonly, host_memory: room::of_host().map(|room| room.total) };
         let screen = match self.start {
             Start::Setup => Screen::Setup,
             Start::Watch(_) => Screen::Train,
@@ -121,17 +132,4 @@ pub fn run(launch: Launch) -> anyhow::Result<i32> {
 /// The run as the state names it.
 fn reference(run: &RunDir) -> RunRef {
     RunRef { id: run.id().to_owned(), name: run.name(), path: run.path().display().to_string() }
-}
-
-/// Bytes of memory of this machine, if the operating system says.
-fn host_memory() -> Option<u64> {
-    let mut system = sysinfo::System::new().ok()?;
-    system.refresh_memory();
-    let limit = system.cgroup_limits().map(|limits| limits.total_memory).filter(|limit| *limit > 0);
-    let total = Some(system.total_memory()).filter(|total| *total > 0);
-    // A container may have less than the machine.
-    match (total, limit) {
-        (Some(total), Some(limit)) => Some(total.min(limit)),
-        (total, limit) => total.or(limit),
-    }
 }

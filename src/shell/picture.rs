@@ -6,10 +6,10 @@ use anyhow::Context;
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Launch, Start};
+use super::{Launch, Start, watch::why_not_started};
 use crate::{
     app::{Msg, State, action::Screen, link::Control},
-    run::{Tail, atomic, lock},
+    run::{Tail, atomic, lock, standing},
     ui::{
         self, sgr, svg,
         theme::{Colours, Theme},
@@ -23,12 +23,15 @@ const PIECE: u64 = 1 << 20;
 fn state(launch: &Launch, screen: Option<Screen>) -> anyhow::Result<State> {
     let mut state = launch.state()?;
     if let Start::Watch(run) = &launch.start {
+        let begun = standing::has_begun(run);
         let live = lock::is_live(run);
         let mut tail = Tail::open(run).with_newest_state();
         while tail.each(PIECE, |event| drop(state.update(Msg::Events(vec![event]))))? {}
         state.update(Msg::Unreadable(tail.skipped()));
-        if !live && (lock::was_started(run) || run.events().exists()) {
+        if !live && begun {
             state.update(Msg::Alive(false));
+        } else if !live {
+            state.update(Msg::Waits(why_not_started(run)));
         }
         if live {
             state.link.control = Control::None;

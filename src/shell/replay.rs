@@ -148,6 +148,7 @@ const fn time(event: &Event) -> Option<f64> {
     match event {
         Event::Update(update) => Some(update.time),
         Event::Validation(validation) => Some(validation.time),
+        Event::Sample(sample) => Some(sample.time),
         Event::Host(host) => Some(host.time),
         Event::Alert(alert) => Some(alert.time),
         Event::Checkpoint(checkpoint) => Some(checkpoint.time),

@@ -15,20 +15,23 @@ use ratatui::layout::Rect;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 
 use super::{
-    Launch, Start,
+    Launch, Start, apart,
     check::Checking,
+    draft,
     load::{Job, Loader},
     outside::Outside,
     picture, reference,
     replay::Replay,
+    room,
     terminal::{Guard, Wants},
     watch::Watch,
     watchdog::Watchdog,
 };
 use crate::{
-    app::{Effect, Msg, State, action::Action, run::Status},
+    app::{Effect, Msg, State, action::Action, room::Room, run::Status},
+    config::DeviceName,
     run::{
-        Home, Queue, RunDir, RunError, launch,
+        Home, Queue, RunDir, launch,
         text::{plain_lines, shell_word},
     },
     ui::{self, theme::Theme},
@@ -60,6 +63,7 @@ pub fn run(launch: Launch) -> anyhow::Result<i32> {
         loader: Loader::start(launch.home.clone(), sender.clone())?,
         home: launch.home,
         readonly: launch.readonly,
+        gpu: launch.gpu,
         state,
         theme,
         sender,
@@ -121,6 +125,7 @@ impl Signals {
 struct Session {
     home: Home,
     readonly: bool,
+    gpu: fn(DeviceName) -> Option<Room>,
     state: State,
     theme: Theme,
     sender: SyncSender<(u64, Msg)>,
@@ -268,11 +273,17 @@ impl Session {
             }
             Effect::Unqueue { run } => {
                 let home = self.home.clone();
-                self.apart("queue", move || match unqueue(&home, &run) {
-                    Ok(told) => Msg::Done(told),
-                    Err(error) => Msg::Failed(error.to_string()),
-                });
+                self.apart("queue", move || apart::unqueue(&home, &run));
             }
+            Effect::Fork { run, update, set, name, queued } => {
+                let home = self.home.clone();
+                self.apart("fork", move || apart::fork(&home, &run, update, &set, &name, queued));
+            }
+            Effect::LoadCheckpoints { run } => self.loader.ask(Job::Checkpoints { run }),
+            Effect::LoadFork { run, update } => self.loader.ask(Job::ForkBase { run, update }),
+            Effect::Relabel { run, label } => self.loader.ask(Job::Relabel { run, label }),
+            Effect::StopRun { run } => self.apart("stop", move || apart::stop(&run)),
+            Effect::LookAlive { runs } => self.loader.ask(Job::Alive { runs }),
             Effect::Watch { run } => match RunDir::resolve(&self.home, &run) {
                 Ok(run) => self.follow(run),
                 Err(error) => self.state.say(error.to_string(), true),
@@ -287,20 +298,29 @@ impl Session {
                 }
             }
             Effect::StopCheck => self.checking = None,
+            Effect::LoadRoom { asked, device } => {
+                let gpu = self.gpu;
+                self.apart("room", move || {
+                    let (device, room) = room::of(device, gpu);
+                    Msg::Room { asked, device, room }
+                });
+            }
+            Effect::LoadDraft { run } => {
+                let home = self.home.clone();
+                self.apart("draft", move || {
+                    let settings = RunDir::resolve(&home, &run).and_then(|run| run.explicit());
+                    Msg::Draft { run, settings: settings.map_err(|error| error.to_string()) }
+                });
+            }
+            Effect::SaveDraft { path, text } => {
+                self.apart("draft", move || match draft::save(&path, &text) {
+                    Ok(path) => Msg::Done(format!("written: {path}")),
+                    Err(error) => Msg::Failed(format!("{error:#}")),
+                });
+            }
             Effect::Resume { run } => {
-                let (home, sender) = (self.home.clone(), self.sender.clone());
-                let start = move || {
-                    let resumed = RunDir::resolve(&home, &run).map_err(anyhow::Error::from).and_then(|run| {
-                        launch::resume(&run, &[])?;
-                        Ok(Msg::Started { run: run.path().display().to_string() })
-                    });
-                    let msg = resumed.unwrap_or_else(|error| Msg::Failed(format!("{error:#}")));
-                    // Nobody waits for it any more when the UI is gone.
-                    let _ = sender.send((0, msg));
-                };
-                if let Err(error) = std::thread::Builder::new().name("resume".into()).spawn(start) {
-                    self.update(Msg::Failed(format!("no thread can be started: {error}")));
-                }
+                let home = self.home.clone();
+                self.apart("resume", move || apart::resume(&home, &run));
             }
             Effect::Delete { run } => self.loader.ask(Job::Delete { run }),
             Effect::LoadRuns => self.loader.ask(Job::Runs),
@@ -348,7 +368,7 @@ impl Session {
         // Nobody waits for the answer any more when the UI is gone.
         let spawned = thread.spawn(move || _ = sender.send((0, work())));
         if let Err(error) = spawned {
-            self.state.say(format!("no thread can be started: {error}"), true);
+            self.update(Msg::Failed(format!("no thread can be started: {error}")));
         }
     }
 
@@ -377,8 +397,19 @@ impl Session {
 
     /// Says on the normal screen where the run is and how to see it again.
     fn farewell(&self) {
+        for run in &self.state.others.runs {
+            let text = format!("run {} goes on without the screens\n", run.id);
+            let _ = io::stderr().write_all(plain_lines(&text).as_bytes());
+        }
         let (Some(run), Some(status)) = (&self.watched, self.state.status()) else { return };
-        let mut text = if status.is_live() && crate::run::is_live(run) {
+        let mut text = if status == Status::Queued {
+            format!(
+                "run {} waits in the queue and starts by itself\n  look again:  tui-train attach {}\n  take it out: tui-train stop {}\n",
+                run.id(),
+                run.id(),
+                run.id()
+            )
+        } else if status.is_live() && crate::run::is_live(run) {
             format!(
                 "run {} goes on without the screens\n  look again:  tui-train attach {}\n  stop it:     tui-train stop {}\n",
                 run.id(),
@@ -404,13 +435,4 @@ impl Session {
         // The terminal may be gone.
         let _ = io::stderr().write_all(plain_lines(&text).as_bytes());
     }
-}
-
-fn unqueue(home: &Home, id: &str) -> Result<String, RunError> {
-    let run = RunDir::resolve(home, id)?;
-    Ok(if Queue::of(home).remove(&run)? {
-        format!("{} is out of the queue", run.name())
-    } else {
-        format!("{} does not wait any more: it has been started", run.name())
-    })
 }

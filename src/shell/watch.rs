@@ -7,9 +7,9 @@ use std::{
 };
 
 use crate::{
-    app::{Msg, link::Control},
+    app::{Msg, link::Control, run::Waiting},
     protocol::{Answer, Command, Event},
-    run::{Client, RunDir, Tail, lock, reaper, standing},
+    run::{Client, Queue, RunDir, Tail, lock, preparing, queue, reaper, standing},
 };
 
 /// Time between two looks at the record.
@@ -18,6 +18,8 @@ const POLL: Duration = Duration::from_millis(50);
 const PIECE: u64 = 1 << 20;
 /// Time between two attempts to take control of a run that another UI drives.
 const ASK_AGAIN: Duration = Duration::from_secs(2);
+/// Time between two looks at the queue for a run that has not started.
+const WAITS: Duration = Duration::from_secs(1);
 /// Lines of the worker's log that are shown when it died.
 const LOG_LINES: usize = 8;
 /// How long it may take to learn how a worker ended.
@@ -77,6 +79,22 @@ struct Follower {
     client: Option<Connection>,
 }
 
+/// What was said of a run without a worker, and when it was looked at.
+#[derive(Default)]
+struct Waits {
+    asked: Option<Instant>,
+    told: Option<Waiting>,
+}
+
+/// Why a run that nobody has started has no worker; nothing when it is just being started.
+pub(super) fn why_not_started(run: &RunDir) -> Option<Waiting> {
+    if queue::was_removed(run) {
+        return Some(Waiting::TakenOut);
+    }
+    // Where the line cannot be read nobody knows: the next look may tell.
+    Queue::beside(run)?.waits(run).ok()?.map(Waiting::InLine)
+}
+
 /// The UI is gone or follows another run.
 struct Over;
 
@@ -84,18 +102,28 @@ impl Follower {
     fn follow(mut self) {
         let mut tail = Tail::open(&self.run).with_newest_state();
         let (mut alive, mut ended, mut broken) = (None, false, false);
+        let mut waits = Waits::default();
+        let mut preparing = None;
         loop {
-            // Looked at first: when the worker is gone, its last line is there to be read.
+            let begun = standing::has_begun(&self.run);
+            // Looked at before the record: when the worker is gone, its last line is there to be read.
             let live = lock::is_live(&self.run);
             if !broken && self.read(&mut tail, &mut ended, &mut broken).is_err() {
                 return;
             }
+            // Only before the first line of the record.
+            let now = (live && !self.run.events().exists()).then(|| preparing::read(&self.run)).flatten();
+            if now != preparing {
+                preparing = now;
+                if preparing.clone().is_some_and(|line| self.tell(Msg::Preparing(line)).is_err()) {
+                    return;
+                }
+            }
             // A folder that vanishes takes its files with it: what was live is gone all the same.
-            let known = live
-                || alive.is_some()
-                || lock::was_started(&self.run)
-                || self.run.events().exists()
-                || standing::was_abandoned(&self.run);
+            let known = live || alive.is_some() || begun || standing::was_abandoned(&self.run);
+            if !known && self.wait(&mut waits).is_err() {
+                return;
+            }
             if known && alive != Some(live) {
                 alive = Some(live);
                 if !live {
@@ -143,6 +171,20 @@ impl Follower {
                 }
             }
         }
+    }
+
+    /// Says why a run has no worker yet, when that has changed.
+    fn wait(&self, waits: &mut Waits) -> Result<(), Over> {
+        if waits.asked.is_some_and(|asked| asked.elapsed() < WAITS) {
+            return Ok(());
+        }
+        waits.asked = Some(Instant::now());
+        let now = why_not_started(&self.run);
+        if now == waits.told {
+            return Ok(());
+        }
+        waits.told.clone_from(&now);
+        self.tell(Msg::Waits(now))
     }
 
     fn crash(&self) -> Msg {
@@ -321,6 +363,23 @@ mod tests {
         until(&messages, &mut state, |state| state.status() == Some(Status::Crashed));
         until(&messages, &mut state, |state| told(state, "the run's folder is gone"));
         drop(lock);
+    }
+
+    #[test]
+    fn a_queued_run_is_said_to_wait_until_it_is_taken_out() {
+        let (_folder, run) = sample::run("waits");
+        let line = Queue::beside(&run).unwrap();
+        line.add(std::slice::from_ref(&run)).unwrap();
+        let (sender, messages) = sync_channel(64);
+        let _watch = Watch::start(run.clone(), false, 7, sender).unwrap();
+        let mut state = watching(&run);
+        until(&messages, &mut state, |state| state.status() == Some(Status::Queued));
+        let told = state.link.waits.as_ref().unwrap().sentence();
+        assert!(told.starts_with("place 1 of 1 in the queue"), "{told}");
+        line.remove(&run).unwrap();
+        until(&messages, &mut state, |state| state.status() == Some(Status::TakenOut));
+        let _lock = RunLock::acquire(&run).unwrap();
+        until(&messages, &mut state, |state| state.status() == Some(Status::Starting));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Scales and ticks of an axis.
 
 use super::format;
+use crate::run::ticks::{multiples, round_step};
 
 /// A range of numbers on an axis, never empty and always finite.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -105,32 +106,6 @@ pub fn time_ticks(scale: &Scale, most: usize) -> Vec<(f64, String)> {
     ];
     let step = steps.into_iter().find(|step| *step >= want).unwrap_or_else(|| round_step(want));
     multiples(scale.low, scale.high, step).map(|value| (value, format::duration(value))).collect()
-}
-
-fn multiples(low: f64, high: f64, step: f64) -> impl Iterator<Item = f64> {
-    let first = (low / step - 1e-9).ceil();
-    let last = (high / step + 1e-9).floor();
-    let count = if (last - first).is_finite() { (last - first + 1.0).clamp(0.0, 64.0) as usize } else { 0 };
-    (0..count).map(move |at| (first + at as f64) * step)
-}
-
-/// The next of 1, 2, 5 times a power of ten.
-fn round_step(rough: f64) -> f64 {
-    if !(rough.is_finite() && rough > 0.0) {
-        return 1.0;
-    }
-    let power = 10f64.powf(rough.log10().floor());
-    let factor = rough / power;
-    power
-        * if factor <= 1.0 + 1e-9 {
-            1.0
-        } else if factor <= 2.0 {
-            2.0
-        } else if factor <= 5.0 {
-            5.0
-        } else {
-            10.0
-        }
 }
 
 #[cfg(test)]

@@ -195,7 +195,8 @@ impl Chart {
         let mut free_from = plot.x;
         for (value, label) in ticks {
             let label = if self.x_is_time {
-                format::duration(value)
+                let sign = if value < 0.0 { "-" } else { "" };
+                format!("{sign}{}", format::duration(value.abs()))
             } else if value.abs() >= 1e4 {
                 format::short(value)
             } else {
@@ -230,6 +231,7 @@ impl Chart {
         let mut gaps = Vec::new();
         for line in &self.lines {
             let mut before: Option<(i64, i64)> = None;
+            let mut sign_at: Option<(i64, i64)> = None;
             for point in &line.points {
                 let here = place(point);
                 if point.1.is_nan() && line.stroke == Stroke::Solid && self.gaps.is_some() {
@@ -237,7 +239,13 @@ impl Chart {
                 }
                 if let Some(here) = here {
                     match line.stroke {
-                        Stroke::Points(sign) => signs.push((here, sign, line)),
+                        Stroke::Points(sign) => {
+                            // Thousands of points of a long run share a few cells.
+                            let cell = (here.0 / across as i64, here.1 / down as i64);
+                            if sign_at.replace(cell) != Some(cell) {
+                                signs.push((here, sign, line));
+                            }
+                        }
                         _ => grid.line(before.unwrap_or(here), here, line),
                     }
                 }

@@ -196,6 +196,12 @@ pub fn elide(text: &str, width: usize) -> String {
     format!("{}…{}", start(text, head), end(text, tail))
 }
 
+/// The first of these texts that has room in `width` columns; the last one when none has.
+pub fn first_fitting<T: AsRef<str>>(texts: &[T], width: usize) -> &str {
+    let fits = texts.iter().find(|text| text.as_ref().width() <= width);
+    fits.or(texts.last()).map_or("", AsRef::as_ref)
+}
+
 /// A text in at most `width` columns, cut at its end.
 pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {

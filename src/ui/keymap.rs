@@ -34,7 +34,8 @@ const fn bind(context: Context, keys: &'static [Key], action: Action, hint: &'st
 }
 
 use Context::{
-    Check, Delete, Global, Help, Quit, Runs, Setup, StartBeside, State as Tensors, Train, Unqueue,
+    Check, Delete, Fork, Global, Help, Quit, Runs, Samples, Setup, StartBeside, State as Tensors, Train,
+    Unqueue,
 };
 
 /// Every key, in the order of the help.
@@ -54,6 +55,7 @@ pub const BINDINGS: &[Binding] = &[
     bind(Train, &[letter('0')], Action::WholeRun, ""),
     bind(Train, &[letter('X')], Action::LogX, ""),
     bind(Train, &[letter('o')], Action::Overlay, ""),
+    bind(Train, &[letter('w')], Action::Samples, ""),
     bind(Tensors, &[letter('p'), letter(' ')], Action::PauseResume, ""),
     bind(Tensors, &[letter('.')], Action::StepUpdate, ""),
     bind(Tensors, &[letter(',')], Action::StepMicroBatch, ""),
@@ -74,6 +76,7 @@ pub const BINDINGS: &[Binding] = &[
     bind(Setup, &[letter(']')], Action::AccumulateUp, ""),
     bind(Setup, &[letter('[')], Action::AccumulateDown, "accumulate"),
     bind(Setup, &[key(KeyCode::Backspace), key(KeyCode::Delete)], Action::Reset, "reset"),
+    bind(Setup, &[letter('R')], Action::Recent, ""),
     bind(Runs, &[letter('m'), letter(' ')], Action::Mark, "mark"),
     bind(Runs, &[key(KeyCode::Enter)], Action::Open, "watch"),
     bind(Runs, &[letter('d'), key(KeyCode::Delete)], Action::Unqueue, ""),
@@ -83,6 +86,10 @@ pub const BINDINGS: &[Binding] = &[
     bind(Runs, &[letter('o')], Action::SortReverse, ""),
     bind(Runs, &[letter('w')], Action::Scatter, ""),
     bind(Runs, &[letter('R')], Action::ResumeRun, ""),
+    bind(Runs, &[letter('F')], Action::Fork, ""),
+    bind(Runs, &[letter('E'), key(KeyCode::F(2))], Action::Rename, ""),
+    bind(Runs, &[letter('a')], Action::Note, ""),
+    bind(Runs, &[letter('z')], Action::AlignFork, ""),
     bind(Runs, &[letter('D')], Action::Delete, ""),
     bind(Runs, &[letter('r')], Action::Refresh, ""),
     bind(Runs, &[letter('y')], Action::LogAxis, "log y"),
@@ -98,9 +105,14 @@ pub const BINDINGS: &[Binding] = &[
     bind(Unqueue, &[key(KeyCode::Esc), letter('c')], Action::Back, ""),
     bind(Delete, &[letter('d'), key(KeyCode::Enter)], Action::Delete, ""),
     bind(Delete, &[key(KeyCode::Esc), letter('c')], Action::Back, ""),
+    bind(Fork, &[key(KeyCode::Enter), letter('F')], Action::Fork, ""),
+    bind(Fork, &[key(KeyCode::Esc), letter('c')], Action::Back, ""),
     bind(Help, &[key(KeyCode::Esc), letter('q')], Action::Back, ""),
     bind(Help, &[letter('/')], Action::SearchHelp, ""),
     bind(Check, &[key(KeyCode::Esc), letter('q')], Action::Back, ""),
+    bind(Samples, &[key(KeyCode::Left), letter('h')], Action::Left, ""),
+    bind(Samples, &[key(KeyCode::Right), letter('l')], Action::Right, ""),
+    bind(Samples, &[key(KeyCode::Esc), letter('q'), letter('w')], Action::Back, ""),
     bind(Global, &[letter('1')], Action::Show(Screen::Train), ""),
     bind(Global, &[letter('2')], Action::Show(Screen::State), ""),
     bind(Global, &[letter('3')], Action::Show(Screen::Setup), ""),
@@ -148,7 +160,9 @@ pub const fn heading(context: Context) -> &'static str {
         Context::StartBeside => "Starting beside a live run",
         Context::Unqueue => "Leaving the queue",
         Context::Delete => "Deleting a run",
+        Context::Fork => "Forking a run",
         Context::Check => "Accumulation check",
+        Context::Samples => "Texts the model wrote",
         Context::Text => "Typing",
         Context::Palette => "Commands",
     }
@@ -178,7 +192,7 @@ pub fn lookup(keys: &Keymap, context: Context, key: Key) -> Option<Action> {
 
 /// Whether a key that holds everywhere holds there, too.
 pub(super) fn reaches(context: Context, action: Action) -> bool {
-    let overlaid = matches!(context, Help | Quit | StartBeside | Unqueue | Delete | Check);
+    let overlaid = matches!(context, Help | Quit | StartBeside | Unqueue | Delete | Fork | Check | Samples);
     // Under an overlay a key must not reach the run.
     let harmless = matches!(
         action,
@@ -235,6 +249,11 @@ pub fn hints(keys: &Keymap, context: Context) -> Vec<Hint> {
     let fixed = |key: &str, word, msg| Hint { key: key.to_owned(), word, msg };
     let back = |word| keys.first(Action::Back, context).map(|key| (key.to_string(), word));
     let back = |word| back(word).map(|(key, word)| fixed(&key, word, Some(Msg::Action(Action::Back))));
+    let both = |one: Action, other: Action, word| match [one, other].map(|action| keys.first(action, context))
+    {
+        [Some(one), Some(other)] => Some(fixed(&format!("{one}/{other}"), word, None)),
+        _ => None,
+    };
     match context {
         Context::Text => {
             return vec![
@@ -255,14 +274,27 @@ pub fn hints(keys: &Keymap, context: Context) -> Vec<Hint> {
             let search = keys.first(Action::SearchHelp, context);
             let search =
                 search.map(|key| fixed(&key.to_string(), "search", Some(Msg::Action(Action::SearchHelp))));
-            let both = [Action::Up, Action::Down].map(|action| keys.first(action, context));
-            let scroll = match both {
-                [Some(up), Some(down)] => Some(fixed(&format!("{up}/{down}"), "scroll", None)),
-                _ => None,
-            };
-            return scroll.into_iter().chain(search).chain(back("close")).collect();
+            return both(Action::Up, Action::Down, "scroll")
+                .into_iter()
+                .chain(search)
+                .chain(back("close"))
+                .collect();
         }
         Context::Check => return back("close").into_iter().collect(),
+        Context::Fork => {
+            let draft = keys.first(Action::Fork, context);
+            let draft = draft.map(|key| fixed(&key.to_string(), "draft it", Some(Msg::Action(Action::Fork))));
+            return both(Action::Up, Action::Down, "choose")
+                .into_iter()
+                .chain(draft)
+                .chain(back("cancel"))
+                .collect();
+        }
+        Context::Samples => {
+            let turn = both(Action::Left, Action::Right, "earlier, later");
+            let scroll = both(Action::Up, Action::Down, "scroll");
+            return turn.into_iter().chain(scroll).chain(back("close")).collect();
+        }
         Context::Quit | Context::StartBeside | Context::Unqueue | Context::Delete => {
             return back("cancel").into_iter().collect();
         }
@@ -322,7 +354,7 @@ mod tests {
 
     #[test]
     fn under_an_overlay_no_key_reaches_the_run() {
-        for context in [Help, Quit, StartBeside, Unqueue, Delete, Check] {
+        for context in [Help, Quit, StartBeside, Unqueue, Delete, Fork, Check, Samples] {
             for c in ['p', 'x', ' ', '.', ','] {
                 assert_eq!(lookup(&Keymap::default(), context, letter(c)), None, "{c:?} in {context:?}");
             }

@@ -9,16 +9,20 @@ pub mod help;
 pub mod keymap;
 pub mod keys;
 pub mod layout;
+pub mod legend;
 pub mod mouse;
 pub mod overlay;
 pub mod screens;
 pub mod settings;
 pub mod sgr;
+mod small;
 pub mod svg;
 pub mod theme;
 pub mod tiny;
 pub mod widgets;
 
+#[cfg(test)]
+mod glass;
 #[cfg(test)]
 mod snapshots;
 #[cfg(test)]
@@ -29,9 +33,10 @@ use ratatui::{
     Frame,
     buffer::Buffer,
     layout::Rect,
+    style::Modifier,
     text::{Line, Span},
 };
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::{
     app::{
@@ -40,12 +45,13 @@ use crate::{
         focus::{Overlay, Panel},
         link::Control,
         run::Status,
+        runs::Order,
     },
     run::text::is_harmful,
 };
 
 use layout::{MIN_HEIGHT, MIN_WIDTH};
-use screens::{curves, runs, setup, tensors, train};
+use screens::{curves, run_list, runs, setup, tensors, train};
 use theme::{Role, Theme};
 use widgets::{span, write, write_right};
 
@@ -61,6 +67,10 @@ pub fn render(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if cell.symbol().chars().any(is_harmful) {
             cell.set_symbol(" ");
+        }
+        // Both at once is what each terminal makes of it; a faint text on a bold frame is faint.
+        if cell.modifier.contains(Modifier::BOLD | Modifier::DIM) {
+            cell.modifier.remove(Modifier::BOLD);
         }
     }
     mend(buffer);
@@ -78,7 +88,12 @@ fn mend(buffer: &mut Buffer) {
         if symbol.chars().next().is_none_or(narrow) && symbol.chars().nth(1).is_none() {
             continue;
         }
-        let columns = symbol.width();
+        // A sign joined of several is as wide as each terminal thinks: the first of them is what all agree on.
+        if symbol.chars().map(|sign| sign.width().unwrap_or(0)).sum::<usize>() != symbol.width() {
+            let first = symbol.chars().next().unwrap_or(' ');
+            buffer.content[at].set_char(first);
+        }
+        let columns = buffer.content[at].symbol().width();
         let room = width - at % width;
         let free = |other: usize| buffer.content.get(at + other).is_some_and(|cell| cell.symbol() == " ");
         if columns > room || !(1..columns).all(free) {
@@ -112,8 +127,8 @@ fn draw_panel(state: &State, panel: Panel, theme: &Theme, area: Rect, buffer: &m
         Panel::Journal => screens::journal::draw(state, theme, area, buffer),
         Panel::Tensors => tensors::draw(state, theme, area, buffer),
         Panel::Form => setup::form(state, theme, area, buffer),
-        Panel::Plan => setup::plan(state, theme, area, buffer),
-        Panel::List => runs::list(state, theme, area, buffer),
+        Panel::Plan => screens::plan::draw(state, theme, area, buffer),
+        Panel::List => run_list::list(state, theme, area, buffer),
         Panel::Curves => runs::curves(state, theme, area, buffer),
         Panel::Compare => runs::compare(state, theme, area, buffer),
     }
@@ -122,7 +137,8 @@ fn draw_panel(state: &State, panel: Panel, theme: &Theme, area: Rect, buffer: &m
 /// The sign and colour of a status.
 pub fn status_mark(status: Status) -> (&'static str, Role) {
     match status {
-        Status::Starting => ("○", Role::Warning),
+        Status::Queued | Status::Starting => ("○", Role::Warning),
+        Status::TakenOut => ("○", Role::Bad),
         Status::Live => ("●", Role::Good),
         Status::Paused => ("‖", Role::Warning),
         Status::Ended(reason) if reason.exit_code() == 0 => ("✓", Role::Good),
@@ -204,6 +220,8 @@ pub enum Hit {
         /// Line of the panel's list.
         row: Option<usize>,
     },
+    /// The head of a column of the list of runs.
+    Head(Order),
     /// The plot of a chart, at that update.
     Chart {
         panel: Panel,
@@ -230,11 +248,14 @@ pub fn hit_with(state: &State, keys: &keys::Keymap, area: Rect, column: u16, row
     if let Some(update) = curves::update_at(state, panel, place, column, row) {
         return Some(Hit::Chart { panel, update });
     }
+    if let Some(order) = run_list::head_at(state, panel, place, column, row) {
+        return Some(Hit::Head(order));
+    }
     let line = row.checked_sub(place.y).map(usize::from);
     let row = line.and_then(|line| match panel {
         Panel::Form => setup::row_at(state, place, line),
         Panel::Tensors => tensors::row_at(state, place, line),
-        Panel::List => runs::row_at(state, place, line),
+        Panel::List => run_list::row_at(state, place, line),
         _ => None,
     });
     Some(Hit::Panel { panel, row })

@@ -10,13 +10,13 @@ use super::{
     Hit, footer, help, hit_with, layout,
     layout::{MIN_HEIGHT, MIN_WIDTH},
     overlay, render,
+    screens::fork,
     theme::Theme,
 };
 use crate::app::{
     Msg, State,
     action::Action,
     focus::{Context, Overlay, Panel},
-    runs::Order,
     tensors::Column,
 };
 
@@ -55,7 +55,7 @@ fn click(state: &State, theme: &Theme, area: Rect, x: u16, y: u16) -> Vec<Msg> {
         // A question takes the whole of a small screen: its heading, then a line for each answer.
         let asked = overlay::asked(state);
         let choice = asked.zip(y.checked_sub(1)).and_then(|(asked, line)| {
-            asked.choices.get(usize::from(line)).map(|(action, _)| Msg::Action(*action))
+            asked.answers.get(usize::from(line)).map(|answer| Msg::Action(answer.action))
         });
         return choice.into_iter().collect();
     }
@@ -70,6 +70,7 @@ fn click(state: &State, theme: &Theme, area: Rect, x: u16, y: u16) -> Vec<Msg> {
     match hit_with(state, &theme.keys, area, x, y) {
         Some(Hit::Tab(screen)) => vec![Msg::Tab(screen)],
         Some(Hit::Chart { panel, update }) => vec![Msg::Point { panel, update }],
+        Some(Hit::Head(order)) => vec![Msg::SortBy(order)],
         Some(Hit::Panel { panel, row }) => match (head(state, theme, area, panel, at), row) {
             (Some(msg), _) => vec![msg],
             (None, Some(row)) => pressed(state, panel, row),
@@ -85,7 +86,9 @@ fn over(state: &State, area: Rect, at: Position) -> Vec<Msg> {
     let msg = match &state.overlay {
         Overlay::Palette(palette) if inside => overlay::choice_at(palette, area, at.x, at.y).map(Msg::Choose),
         Overlay::Palette(_) => Some(Msg::Cancel),
-        Overlay::Help { .. } | Overlay::Check(_) if inside => None,
+        Overlay::Fork(choice) if inside => fork::row_at(choice, area, at)
+            .map(|row| if row == choice.selected { Msg::Action(Action::Fork) } else { Msg::Choose(row) }),
+        Overlay::Help { .. } | Overlay::Check(_) | Overlay::Samples { .. } if inside => None,
         _ if !inside => Some(Msg::Action(Action::Back)),
         _ => {
             let button = overlay::buttons(state, area).into_iter().find(|(place, _)| place.contains(at));
@@ -136,14 +139,6 @@ fn head(state: &State, theme: &Theme, area: Rect, panel: Panel, at: Position) ->
             let names = Column::ALL.into_iter().map(|column| (column.as_str(), column)).chain(lost);
             longest(names, here).map(Msg::Sort)
         }
-        Panel::List => {
-            // The newest is the order of the ids.
-            let names = Order::ALL.into_iter().map(|order| match order {
-                Order::Newest => ("id", order),
-                _ => (order.as_str(), order),
-            });
-            longest(names, here).map(Msg::Order)
-        }
         _ => None,
     }
 }
@@ -173,7 +168,7 @@ fn wheel(state: &State, theme: &Theme, area: Rect, x: u16, y: u16, up: bool) -> 
             }
             return vec![Msg::HelpTo(line)];
         }
-        Overlay::Palette(_) => return vec![Msg::Action(action)],
+        Overlay::Palette(_) | Overlay::Fork(_) | Overlay::Samples { .. } => return vec![Msg::Action(action)],
         _ => return Vec::new(),
     }
     // What is being typed stays.
@@ -181,10 +176,10 @@ fn wheel(state: &State, theme: &Theme, area: Rect, x: u16, y: u16, up: bool) -> 
         return Vec::new();
     }
     match hit_with(state, &theme.keys, area, x, y) {
+        Some(Hit::Chart { panel, update }) => vec![Msg::ZoomAt { panel, update, closer: up }],
         // The wheel scrolls what it is over.
-        Some(Hit::Panel { panel, .. } | Hit::Chart { panel, .. }) => {
-            vec![Msg::Click { panel, row: None }, Msg::Action(action)]
-        }
+        Some(Hit::Panel { panel, .. }) => vec![Msg::Click { panel, row: None }, Msg::Action(action)],
+        Some(Hit::Head(_)) => vec![Msg::Click { panel: Panel::List, row: None }, Msg::Action(action)],
         Some(Hit::Tab(_)) | None => Vec::new(),
     }
 }
@@ -192,7 +187,7 @@ fn wheel(state: &State, theme: &Theme, area: Rect, x: u16, y: u16, up: bool) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::{action::Screen, palette::Palette, recorded};
+    use crate::app::{action::Screen, palette::Palette, recorded, runs::Order};
     use crossterm::event::KeyModifiers;
 
     const AREA: Rect = Rect { x: 0, y: 0, width: 120, height: 40 };

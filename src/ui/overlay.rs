@@ -28,51 +28,82 @@ pub struct Asked {
     pub heading: &'static str,
     pub text: String,
     /// The one that changes nothing is the last.
-    pub choices: Vec<(Action, &'static str)>,
+    pub answers: Vec<Answer>,
+}
+
+/// One answer to a question.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Answer {
+    pub action: Action,
+    pub text: &'static str,
+    /// What is said where a screen has no room for panels.
+    pub short: &'static str,
+}
+
+const fn answer(action: Action, text: &'static str, short: &'static str) -> Answer {
+    Answer { action, text, short }
 }
 
 /// The question that lies over the screen, if one does.
 pub fn asked(state: &State) -> Option<Asked> {
-    let watched =
-        |none: &str| state.watching.as_ref().map_or_else(|| none.to_owned(), |run| run.name.clone());
-    let cancel = (Action::Back, "cancel");
-    Some(match &state.overlay {
-        Overlay::Quit => Asked {
-            heading: "leave",
-            text: format!("{} is still training.", watched("the run")),
-            choices: vec![
-                (Action::Detach, "detach: leave, the run goes on"),
-                (Action::StopAndLeave, "stop: save a checkpoint, then leave"),
-                cancel,
-            ],
-        },
-        Overlay::Delete { name, .. } => Asked {
-            heading: "delete a run",
-            text: format!(
+    let several = state.live_here().len() > 1;
+    let (heading, text, answers) = match &state.overlay {
+        Overlay::Quit => (
+            "leave",
+            still_training(state),
+            if several {
+                vec![
+                    answer(Action::Detach, "detach: leave, the runs go on", "the runs go on"),
+                    answer(
+                        Action::StopAndLeave,
+                        "stop them: save checkpoints, then leave",
+                        "stop, save them",
+                    ),
+                ]
+            } else {
+                vec![
+                    answer(Action::Detach, "detach: leave, the run goes on", "the run goes on"),
+                    answer(Action::StopAndLeave, "stop: save a checkpoint, then leave", "stop and save it"),
+                ]
+            },
+        ),
+        Overlay::Delete { name, .. } => (
+            "delete a run",
+            format!(
                 "{name}, with its record and its checkpoints, goes from `runs` to `trash` beside it. Nothing is erased: \
                  empty that folder by hand."
             ),
-            choices: vec![(Action::Delete, "move it to the trash folder"), cancel],
-        },
-        Overlay::StartBeside => Asked {
-            heading: "start another run",
-            text: format!(
-                "{} is still training. Two runs share the processor: both get slower.",
-                watched("a run")
-            ),
-            choices: vec![
-                (Action::Start, "start the draft beside it"),
-                (Action::Queue, "queue it: it starts when its turn comes"),
-                cancel,
-            ],
-        },
-        Overlay::Unqueue { name, .. } => Asked {
-            heading: "leave the queue",
-            text: format!("{name} waits for its turn."),
-            choices: vec![(Action::Unqueue, "take it out: it will not start"), cancel],
-        },
-        Overlay::None | Overlay::Help { .. } | Overlay::Palette(_) | Overlay::Check(_) => return None,
-    })
+            vec![answer(Action::Delete, "move it to the trash folder", "to the trash")],
+        ),
+        Overlay::StartBeside => {
+            let slower = if several {
+                "They share the processor: every one of them gets slower."
+            } else {
+                "Two runs share the processor: both get slower."
+            };
+            (
+                "start another run",
+                format!("{} {slower}", still_training(state)),
+                vec![
+                    answer(Action::Start, "start the draft beside it", "beside it"),
+                    answer(Action::Queue, "queue it: it starts when its turn comes", "queue it"),
+                ],
+            )
+        }
+        Overlay::Unqueue { name, .. } => (
+            "leave the queue",
+            format!("{name} waits for its turn."),
+            vec![answer(Action::Unqueue, "take it out: it will not start", "take it out")],
+        ),
+        Overlay::None
+        | Overlay::Help { .. }
+        | Overlay::Palette(_)
+        | Overlay::Check(_)
+        | Overlay::Fork(_)
+        | Overlay::Samples { .. } => return None,
+    };
+    let cancel = [answer(Action::Back, "cancel", "cancel")];
+    Some(Asked { heading, text, answers: answers.into_iter().chain(cancel).collect() })
 }
 
 /// Draws the overlay, if there is one.
@@ -81,12 +112,29 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         Overlay::None => {}
         Overlay::Help { scroll } => help::draw(state, *scroll, theme, area, buffer),
         Overlay::Palette(palette) => self::palette(palette, state.screen, theme, area, buffer),
+        Overlay::Fork(choice) => screens::fork::draw(choice, state.context(), theme, area, buffer),
         Overlay::Check(check) => screens::check::draw(check, theme, area, buffer),
+        Overlay::Samples { back, scroll } => {
+            screens::samples::draw(state.view(), *back, *scroll, theme, area, buffer);
+        }
         _ => {
             if let Some(asked) = asked(state) {
                 question(&asked, state, theme, area, buffer);
             }
         }
+    }
+}
+
+/// Which runs of this session are live.
+fn still_training(state: &State) -> String {
+    match &state.live_here()[..] {
+        [] => {
+            let name = state.watching.as_ref().map_or("the run", |run| &run.name);
+            format!("{name} is still training.")
+        }
+        [only] if state.may_drive() => format!("{only} is still training."),
+        [only] => format!("{only}, which is not on the screen, is still training."),
+        [first @ .., last] => format!("{} and {last} are still training.", first.join(", ")),
     }
 }
 
@@ -98,18 +146,19 @@ const KEY: usize = 6;
 fn measured(asked: &Asked, area: Rect) -> ((u16, u16), u16) {
     let width = WIDTH.min(area.width);
     let lines = format::wrap(&asked.text, usize::from(width.saturating_sub(4))).len() as u16;
-    ((width, lines + asked.choices.len() as u16 + 3), lines)
+    ((width, lines + asked.answers.len() as u16 + 3), lines)
 }
 
 fn question(asked: &Asked, state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let (size, _) = measured(asked, area);
     let inside = dialog(area, size, asked.heading, buffer, theme);
     let below = paragraph(inside, 0, &asked.text, Role::Text, buffer, theme) + 1;
-    for (row, (action, what)) in (below..).zip(&asked.choices) {
-        let key = theme.keys.first(*action, state.context()).map(|key| key.to_string()).unwrap_or_default();
+    for (row, answer) in (below..).zip(&asked.answers) {
+        let key = theme.keys.first(answer.action, state.context());
+        let key = key.map(|key| key.to_string()).unwrap_or_default();
         let spans = vec![
             span(format!("{key:>KEY$}"), Role::Key, theme),
-            span(format!("  {what}"), Role::Text, theme),
+            span(format!("  {}", answer.text), Role::Text, theme),
         ];
         write(inside, row, &Line::from(spans), buffer);
     }
@@ -122,7 +171,7 @@ pub fn buttons(state: &State, area: Rect) -> Vec<(Rect, Action)> {
     let inside = inner(placed(area, size));
     let below = inside.y + lines + 1;
     let place = |row: usize| Rect { y: below + row as u16, height: 1, ..inside };
-    let buttons = asked.choices.iter().enumerate().map(|(row, (action, _))| (place(row), *action));
+    let buttons = asked.answers.iter().enumerate().map(|(row, answer)| (place(row), answer.action));
     buttons.filter(|(place, _)| place.bottom() <= inside.bottom()).collect()
 }
 
@@ -134,6 +183,8 @@ pub fn place(state: &State, area: Rect) -> Option<Rect> {
         Overlay::Palette(palette) => Some(placed(area, palette_size(palette, area))),
         // It is as high as what it tells.
         Overlay::Check(_) => Some(placed(area, (screens::check::WIDTH, area.height))),
+        Overlay::Fork(choice) => Some(screens::fork::place(choice, area)),
+        Overlay::Samples { back, .. } => Some(screens::samples::place(state.view(), *back, area)),
         _ => asked(state).map(|asked| placed(area, measured(&asked, area).0)),
     }
 }

@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn everything_is_read() {
         let text = "theme = \"light\"\nsigns = \"ascii\"\nmouse = false\nnotice = \"bell\"\ntitle = true\n\
-                    [keys]\npause = \"F5\"\nstop = []\n[on.runs]\nmark = [\"F6\", \"z\"]\n";
+                    [keys]\npause = \"F5\"\nstop = []\n[on.runs]\nmark = [\"F6\", \"Z\"]\n";
         let settings = read(text).unwrap();
         assert_eq!((settings.theme, settings.signs), (Some(ThemeName::Light), Some(Signs::Ascii)));
         assert_eq!((settings.mouse, settings.title), (Some(false), Some(true)));
@@ -242,7 +242,7 @@ mod tests {
         let key = |text: &str| text.parse::<Key>().unwrap();
         assert_eq!(settings.keys.find(Context::Train, key("F5")), Some(Action::PauseResume));
         assert_eq!(settings.keys.find(Context::Train, key("x")), None);
-        assert_eq!(settings.keys.find(Context::Runs, key("z")), Some(Action::Mark));
+        assert_eq!(settings.keys.find(Context::Runs, key("Z")), Some(Action::Mark));
         assert_eq!(read("").unwrap(), Settings::default());
     }
 

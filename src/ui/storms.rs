@@ -1,10 +1,11 @@
 //! Random histories on random screens: whatever a person does and a run tells, every frame stays on the glass.
 
+use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use proptest::prelude::*;
 use ratatui::{buffer::Buffer, layout::Rect};
 use unicode_width::UnicodeWidthStr;
 
-use super::{Theme, hit, render, theme::Colours};
+use super::{Theme, mouse, render, theme::Colours};
 use crate::{
     app::{
         Msg, RunRef, State,
@@ -30,7 +31,7 @@ const NAMES: [&str; 9] = [
 ];
 
 #[derive(Debug, Clone)]
-enum Step {
+pub(super) enum Step {
     Act(usize),
     Type(char),
     Submit,
@@ -68,6 +69,13 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Cancel),
         4 => (1..=400u16, 1..=120u16).prop_map(|(width, height)| Step::Size(width, height)),
         3 => (0..400u16, 0..120u16).prop_map(|(column, row)| Step::Click(column, row)),
+        9 => happening(),
+    ]
+}
+
+/// What a run tells, and the passing of time.
+pub(super) fn happening() -> impl Strategy<Value = Step> {
+    prop_oneof![
         3 => (1..40u64, figure(), figure(), figure())
             .prop_map(|(count, loss, norm, rate)| Step::Updates { count, loss, norm, rate }),
         1 => figure().prop_map(Step::Validation),
@@ -80,7 +88,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn do_it(state: &mut State, step: Step, area: &mut Rect) {
+pub(super) fn do_it(state: &mut State, step: Step, area: &mut Rect) {
     let at = state.run.done();
     let msg = match step {
         Step::Act(at) => Msg::Action(ACTIONS[at].action),
@@ -91,12 +99,14 @@ fn do_it(state: &mut State, step: Step, area: &mut Rect) {
             *area = Rect::new(0, 0, width, height);
             Msg::Size { width, height }
         }
-        Step::Click(column, row) => match hit(state, *area, column, row) {
-            Some(super::Hit::Tab(screen)) => Msg::Tab(screen),
-            Some(super::Hit::Panel { panel, row }) => Msg::Click { panel, row },
-            Some(super::Hit::Chart { panel, update }) => Msg::Point { panel, update },
-            None => return,
-        },
+        Step::Click(column, row) => {
+            let kind = MouseEventKind::Down(MouseButton::Left);
+            let event = MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE };
+            mouse::messages(state, &Theme::default(), *area, event)
+                .into_iter()
+                .for_each(|msg| drop(state.update(msg)));
+            return;
+        }
         Step::Updates { count, loss, norm, rate } => {
             let update = |update: u64| {
                 Event::Update(Update {
@@ -108,6 +118,8 @@ fn do_it(state: &mut State, step: Step, area: &mut Rect) {
                     learning_rate: rate,
                     grad_norm: norm,
                     tokens_per_second: norm,
+                    flops_per_second: None,
+                    mfu: None,
                     skipped: !norm.is_finite(),
                 })
             };

@@ -154,6 +154,7 @@ impl Theme {
                 "✗" => "x",
                 "⊗" => "x",
                 "°" => " ",
+                "\u{fffd}" => "?",
                 _ => continue,
             };
             cell.set_symbol(plain);

@@ -9,31 +9,43 @@ use ratatui::{
 use super::{
     format,
     layout::{MIN_HEIGHT, MIN_WIDTH},
-    overlay, status_mark,
+    overlay, small, status_mark,
     theme::{Role, Theme},
     widgets::{span, write},
 };
-use crate::app::{State, action::Screen, run::Status};
+use crate::app::{
+    State,
+    run::{Status, Waiting},
+};
 
 /// Draws as many lines as there is room for.
 pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     if let Some(asked) = overlay::asked(state) {
         write(area, 0, &Line::from(span(format!("{}?", asked.heading), Role::Strong, theme)), buffer);
-        for (row, (action, what)) in (1..).zip(asked.choices) {
-            let key =
-                theme.keys.first(action, state.context()).map(|key| format!("{key} ")).unwrap_or_default();
-            write(area, row, &Line::from(span(format!("{key}{what}"), Role::Strong, theme)), buffer);
+        for (row, answer) in (1..).zip(asked.answers) {
+            let key = theme.keys.first(answer.action, state.context());
+            let key = key.map(|key| format!("{key} ")).unwrap_or_default();
+            write(
+                area,
+                row,
+                &Line::from(span(format!("{key}{}", answer.short), Role::Strong, theme)),
+                buffer,
+            );
         }
         return;
     }
-    let run = state.status().zip(state.watching.as_ref());
-    let Some((status, run)) = run.filter(|_| state.screen == Screen::Train) else {
-        return too_small(area, buffer);
-    };
+    let width = usize::from(area.width);
+    if let Some(lines) = small::lines(state, theme, width) {
+        return print(lines, theme, area, buffer);
+    }
+    let Some((status, run)) = state.status().zip(state.watching.as_ref()) else { return };
     let view = state.view();
     let (sign, role) = status_mark(status);
-    let done = format!("{}/{}", format::count(view.done()), format::count(view.total().unwrap_or(0)));
-    let width = usize::from(area.width);
+    let done = match &state.link.waits {
+        Some(Waiting::InLine(waits)) => format!("{} of {}", waits.place, waits.of),
+        Some(Waiting::TakenOut) => String::new(),
+        None => format!("{}/{}", format::count(view.done()), format::count(view.total().unwrap_or(0))),
+    };
     let word = status.as_str().replace('_', " ");
     let mut lines =
         vec![(format!("{sign} {word} {done}"), role), (format::elide(&run.name, width), Role::Text)];
@@ -58,16 +70,12 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         lines.insert(1, (theme.keys.told(&notice.text, state.context()), role));
     }
     lines.push((format!("panels: {MIN_WIDTH}x{MIN_HEIGHT}"), Role::Dim));
-    for (row, (text, role)) in lines.into_iter().enumerate() {
-        let text = Span::styled(format::cut(&text, width), theme.style(role));
-        write(area, row as u16, &Line::from(text), buffer);
-    }
+    print(lines, theme, area, buffer);
 }
 
-fn too_small(area: Rect, buffer: &mut Buffer) {
-    let text = format!("terminal too small ({}x{}): needs {MIN_WIDTH}x{MIN_HEIGHT}", area.width, area.height);
-    let lines = format::wrap(&text, usize::from(area.width));
-    for (row, line) in lines.into_iter().enumerate() {
-        write(area, row as u16, &Line::from(line), buffer);
+fn print(lines: Vec<(String, Role)>, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    for (row, (text, role)) in lines.into_iter().enumerate() {
+        let text = Span::styled(format::cut(&text, usize::from(area.width)), theme.style(role));
+        write(area, row as u16, &Line::from(text), buffer);
     }
 }

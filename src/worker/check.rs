@@ -51,7 +51,10 @@ pub fn accumulation(config: &Config) -> anyhow::Result<AccumulationCheck> {
     let parts = first_window(&dataset, &config, (1, rows))?;
     ensure!(whole.target_count > 0, "the first window has no targets: give more text");
     if parts.micro_batches.len() == 1 {
-        notes.push("the effective batch is one sequence: raise train.accumulate to compare something".into());
+        notes.push(
+            "the effective batch is one sequence: raise train.micro_batch or train.accumulate to compare something"
+                .into(),
+        );
     }
     let at_once = accumulate(&mut *training, whole.passes(1));
     let in_parts = accumulate(&mut *training, parts.passes(1));
@@ -126,7 +129,9 @@ fn first_window(
     let mut config = config.clone();
     (config.train.micro_batch, config.train.accumulate) = (micro_batch, accumulate);
     let mut windows = Windows::new(dataset.clone(), &config, Cursor::default())?;
-    windows.next_window().context("the data has no window")
+    let window = windows.next_window();
+    dataset.fault()?;
+    window.context("the data has no window")
 }
 
 /// Weights that divide each micro-batch by its own targets and average the micro-batches: what goes wrong elsewhere. A

@@ -45,6 +45,8 @@ pub struct Surroundings {
     pub config: Config,
     pub dataset: Dataset,
     pub total_updates: u64,
+    /// Operations a second that the device's products of matrices come to, where that is known.
+    pub matmul_peak: Option<f64>,
     pub events: Events,
     pub requests: Receiver<Incoming>,
     /// Commands that are given at fixed updates, in their order.
@@ -116,8 +118,11 @@ pub(super) struct Engine<'a> {
 }
 
 /// What was trained since the last update event.
+#[derive(Default)]
 struct Since {
     tokens: u64,
+    /// Operations that the model asked for.
+    flops: f64,
     busy: Duration,
 }
 
@@ -153,7 +158,7 @@ pub fn train(
         lr_override: progress.learning_rate,
         waiting: Vec::new(),
         script: around.script.iter().cloned().collect(),
-        since_event: Since { tokens: 0, busy: Duration::ZERO },
+        since_event: Since::default(),
         last_window_event: now,
         last_validation: progress.last_validation,
         val_loss: progress.val_loss,
@@ -203,6 +208,7 @@ impl Engine<'_> {
                 return Ok((Reason::Stopped, None));
             }
         }
+        self.around.dataset.fault()?;
         Ok((
             if self.done.updates >= self.around.total_updates { Reason::Finished } else { Reason::DataEnded },
             None,
@@ -285,6 +291,7 @@ impl Engine<'_> {
         self.cursor = window.after;
         self.done.tokens += window.tokens();
         self.since_event.tokens += window.tokens();
+        self.since_event.flops += self.flops(window);
         self.since_event.busy += busy;
         self.done.busy += busy;
         if outcome.empty || outcome.skipped {
@@ -344,8 +351,9 @@ impl Engine<'_> {
     }
 
     fn send_update(&mut self, window: &Batches, outcome: Outcome, lr: f64) {
-        let Since { tokens, busy } =
-            std::mem::replace(&mut self.since_event, Since { tokens: 0, busy: Duration::ZERO });
+        let Since { tokens, flops, busy } = std::mem::take(&mut self.since_event);
+        let flops_per_second = (flops > 0.0).then(|| digits(flops / busy.as_secs_f64()));
+        let peak = self.around.matmul_peak;
         self.send(Event::Update(Update {
             update: self.done.updates + u64::from(outcome.skipped),
             time: self.time(),
@@ -355,8 +363,15 @@ impl Engine<'_> {
             learning_rate: lr,
             grad_norm: outcome.grad_norm,
             tokens_per_second: tokens as f64 / busy.as_secs_f64(),
+            flops_per_second,
+            mfu: flops_per_second.zip(peak).map(|(flops, peak)| digits(flops / peak)),
             skipped: outcome.skipped,
         }));
+    }
+
+    /// Operations that the model asks for in a window.
+    fn flops(&self, window: &Batches) -> f64 {
+        self.training.flops().map_or(0.0, |flops| flops.rows(window.lengths()))
     }
 
     /// The last validation and the last checkpoint, then the answers to whoever stopped the run.
@@ -393,6 +408,10 @@ impl Engine<'_> {
         };
         let mut batches = dataset.validation_batches(config.train.micro_batch, limit);
         let Evaluation { loss, targets, accuracy, f1, f1_macro } = self.training.evaluate(&mut batches);
+        if dataset.fault().is_err() {
+            // Not all of it could be read. The run ends at the next window.
+            return;
+        }
         self.val_loss = Some(loss);
         self.send(Event::Validation(Validation {
             update: self.done.updates,
@@ -403,6 +422,7 @@ impl Engine<'_> {
             f1,
             f1_macro,
         }));
+        self.write_text();
     }
 
     /// Copies everything for a checkpoint and has it written beside training. There is none before the first update,
@@ -459,6 +479,11 @@ impl Engine<'_> {
     pub(super) fn send(&self, event: Event) {
         let _ = self.around.events.send(event);
     }
+}
+
+/// Five digits: no clock tells more, and a record of a million updates is read faster.
+fn digits(value: f64) -> f64 {
+    format!("{value:.4e}").parse().unwrap_or(value)
 }
 
 #[cfg(test)]

@@ -20,3 +20,4 @@ pub mod resume;
 pub mod telemetry;
 pub mod trainer;
 pub mod weights;
+pub mod writing;

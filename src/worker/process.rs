@@ -2,6 +2,7 @@
 
 use std::{
     any::Any,
+    collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::{
@@ -27,25 +28,34 @@ use super::{
     trainer::{self, Training},
 };
 use crate::{
-    backend::{allocator, devices, memory},
+    backend::{
+        allocator,
+        devices::{self, TrainDevice},
+        memory,
+    },
     config::{Config, validate},
     data::{Dataset, Prefetch, Windows, total_updates},
     ledger,
-    protocol::{Alert, DataReport, Event, Header, Host, Level, Reason, RunEnded, SCHEMA, summary::Measured},
+    protocol::{
+        Alert, DataReport, Event, Header, Host, Level, MatmulPeak, Reason, RunEnded, SCHEMA,
+        summary::Measured,
+    },
     run::{
-        RunDir, atomic,
+        Home, RunDir, atomic,
         checkpoint::Good,
         death,
         dir::Meta,
         export,
         lock::RunLock,
-        own,
+        own, peaks, preparing,
         record::Record,
         script, socket,
         summary::{self, Finish},
     },
 };
 
+/// Time between two words about how far the data is.
+const TELL_EVERY: Duration = Duration::from_millis(300);
 /// Exit code after a signal that asked the run to end.
 const INTERRUPTED: i32 = 130;
 
@@ -89,7 +99,7 @@ pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
     let before = Duration::try_from_secs_f64(from.progress.time).unwrap_or_default();
     let started = begun.checked_sub(before).unwrap_or(begun);
     let gpu = Gpu::open(config.train.device);
-    let prepared = Prepared::new(&config);
+    let prepared = Prepared::new(&config, &run);
     let header = header(&run, &meta, &beginning, &prepared, &gpu);
     if resume.is_some() {
         // The record stays as it is when it cannot go on.
@@ -100,6 +110,7 @@ pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
         beginning.settle(&run)?;
     }
     let total = header.total_updates;
+    let matmul_peak = header.matmul_peak.as_ref().map(|peak| peak.flops_per_second);
     let log = match beginning.event(&header) {
         Some((record, resumed)) => EventLog::resume(&run, record, resumed, Arc::clone(&stop)),
         None => EventLog::start(&run, &header, Arc::clone(&stop)),
@@ -121,6 +132,7 @@ pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
                 config,
                 dataset,
                 total_updates: total,
+                matmul_peak,
                 events: events.clone(),
                 requests,
                 script,
@@ -166,8 +178,17 @@ struct Prepared {
 
 impl Prepared {
     /// The reason, in one sentence, when the run cannot start.
-    fn new(config: &Config) -> Result<Self, String> {
-        let dataset = Dataset::open(config).map_err(|error| error.to_string())?;
+    fn new(config: &Config, run: &RunDir) -> Result<Self, String> {
+        let mut told: Option<Instant> = None;
+        let dataset = Dataset::open_watched(config, &mut |progress| {
+            // The first word comes late: most data is there at once.
+            if told.get_or_insert_with(Instant::now).elapsed() >= TELL_EVERY {
+                told = Some(Instant::now());
+                preparing::tell(run, &progress.to_string());
+            }
+        });
+        preparing::over(run);
+        let dataset = dataset.map_err(|error| error.to_string())?;
         let total_updates = total_updates(config, &dataset);
         validate::warmup(config, total_updates).map_err(|error| error.to_string())?;
         Ok(Self { dataset, total_updates })
@@ -187,6 +208,7 @@ fn header(
         |_| (config.train.max_updates.unwrap_or(0), DataReport::default()),
         |prepared| (prepared.total_updates, prepared.dataset.report().clone()),
     );
+    let hardware = telemetry::hardware(gpu);
     Header {
         schema: SCHEMA,
         run: run.id().to_owned(),
@@ -195,16 +217,28 @@ fn header(
         config: config.clone(),
         explicit: beginning.explicit.clone(),
         device: device.as_ref().map_or(config.train.device, |device| device.name).to_string(),
-        threads: device.map_or(0, |device| device.threads),
+        threads: device.as_ref().map_or(0, |device| device.threads),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         git: option_env!("BUILD_GIT_REVISION").map(str::to_owned),
-        hardware: telemetry::hardware(gpu),
         total_updates,
         data,
         ledger: ledger::ledger(config),
         notes: meta.notes.clone(),
         forked_from: meta.forked_from.clone(),
+        matmul_peak: device.as_ref().ok().and_then(|device| matmul_peak(config, device, &hardware)),
+        hardware,
     }
+}
+
+/// What was measured of the run's device, if it was measured on this machine.
+fn matmul_peak(
+    config: &Config,
+    device: &TrainDevice,
+    hardware: &BTreeMap<String, String>,
+) -> Option<MatmulPeak> {
+    let home = Home::from_env().ok()?;
+    let (name, hardware) = (device.name.to_string(), telemetry::of_device(hardware, device.name));
+    peaks::find(&home, &name, &hardware, device.threads, peaks::precision(&config.train))
 }
 
 fn alert(update: u64, started: Instant, level: Level, message: String) -> Event {

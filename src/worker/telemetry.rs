@@ -20,6 +20,7 @@ use crate::{
         allocator, devices,
         memory::{self, DeviceMemory},
     },
+    config::DeviceName,
     protocol::{Event, Host},
 };
 
@@ -41,17 +42,21 @@ impl Telemetry {
         let (stop, stopped) = channel::<()>();
         let thread = std::thread::Builder::new().name("telemetry".into()).spawn(move || {
             let mut host = HostReader::new();
+            let mut last = false;
             loop {
                 let mut reading = host.read();
                 gpu.read(&mut reading);
                 reading = with_device(reading, memory::device(gpu.serves()));
                 reading.update = status.update.load(Relaxed);
                 reading.time = started.elapsed().as_secs_f64();
-                if events.send(Event::Host(reading)).is_err() {
+                let counts = reading.gpu_energy.is_some();
+                if events.send(Event::Host(reading)).is_err() || last {
                     return;
                 }
                 match stopped.recv_timeout(PERIOD) {
                     Err(RecvTimeoutError::Timeout) => {}
+                    // A counter tells everything up to the end.
+                    _ if counts => last = true,
                     _ => return,
                 }
             }
@@ -132,6 +137,12 @@ pub fn hardware(gpu: &Gpu) -> BTreeMap<String, String> {
         put("driver", driver);
     }
     hardware
+}
+
+/// The processor or the GPU that serves the device, of what the machine is.
+pub fn of_device(hardware: &BTreeMap<String, String>, device: DeviceName) -> String {
+    let part = if matches!(device, DeviceName::LibtorchCuda(_)) { "gpu" } else { "processor" };
+    hardware.get(part).cloned().unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// The most bytes of this process that were resident at once, as the operating system counts them.

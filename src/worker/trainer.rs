@@ -7,12 +7,15 @@ use std::{
 
 use burn::tensor::{DType, Device, Tensor};
 
-use super::{check::Accumulated, metrics::Confusion, weights};
+use super::{check::Accumulated, metrics::Confusion, weights, writing};
 use crate::{
     backend::devices,
     config::{Arch, Config, OptimizerName, Precision, Task, validate},
     data::{Batch, Pass},
-    model::{Noise, TrainModel, distilbert::DistilBertForSequenceClassification, llama::Llama, working_copy},
+    ledger::Flops,
+    model::{
+        Noise, Seen, TrainModel, distilbert::DistilBertForSequenceClassification, llama::Llama, working_copy,
+    },
     optim::{self, Gradients, ParameterUpdates, clip, driver, look, stats},
     protocol::{StateDetail, StateTensor, TensorState, UpdateLook},
     run::weights::{WeightsError, plan},
@@ -32,6 +35,16 @@ pub trait Training {
 
     /// Loss over the batches, without dropout and without a tape; of a classification how many classes were found, too.
     fn evaluate(&self, batches: &mut dyn Iterator<Item = Batch>) -> Evaluation;
+
+    /// Operations of the passes, by which speed is told; nothing of a model whose shapes are not known.
+    fn flops(&self) -> Option<Flops> {
+        None
+    }
+
+    /// The ids that go on with a text; nothing of a model that writes none.
+    fn write_text(&self, _: &writing::Request) -> Option<Vec<Vec<i32>>> {
+        None
+    }
 
     /// Names and shapes of all parameters, in the model's order.
     fn parameters(&self) -> Vec<(String, Vec<usize>)>;
@@ -125,6 +138,7 @@ pub struct Trainer<M: TrainModel> {
     loss: Option<Tensor<1>>,
     max_norm: f64,
     seed: u64,
+    flops: Option<Flops>,
     /// Classes of a classification.
     classes: Option<usize>,
     /// How far each parameter moved at the last measured update, and its rule's figures.
@@ -156,6 +170,7 @@ impl<M: TrainModel> Trainer<M> {
             loss: None,
             max_norm: config.clip.max_norm,
             seed: config.train.seed,
+            flops: M::flops(config),
             classes: (config.model.arch.task() == Task::Classification).then_some(config.model.num_labels),
             measured: BTreeMap::new(),
             watched: None,
@@ -275,6 +290,19 @@ impl<M: TrainModel> Training for Trainer<M> {
             f1: scores.map(|scores| scores.f1),
             f1_macro: scores.map(|scores| scores.f1_macro),
         }
+    }
+
+    fn flops(&self) -> Option<Flops> {
+        self.flops
+    }
+
+    fn write_text(&self, request: &writing::Request) -> Option<Vec<Vec<i32>>> {
+        let model = self.working_copy.as_ref().or(self.model.as_ref()).map(M::valid)?;
+        let mut seen = Seen::default();
+        writing::write(request, |batch| {
+            let logits_bv = model.next_token(batch, &mut seen)?.cast(DType::F32);
+            Some(logits_bv.into_data().iter::<f32>().collect())
+        })
     }
 
     fn parameters(&self) -> Vec<(String, Vec<usize>)> {

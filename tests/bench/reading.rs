@@ -1,8 +1,8 @@
-//! How long a list of ten thousand runs and a record of a million updates take to open.
+//! How long a list of ten thousand runs and a record of a million updates take to open, and that to export.
 //!
 //! `cargo bench --bench reading`
 
-use std::{fmt::Write as _, fs, path::Path};
+use std::{fmt::Write as _, fs, io::BufWriter, path::Path};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use tui_train::{
@@ -12,6 +12,7 @@ use tui_train::{
     protocol::{DataReport, Event, Header, Reason, RunEnded, SCHEMA, Update},
     run::{
         Home, Record, RunDir, Standing, Tail,
+        export::{self, Format},
         list::Lister,
         summary::{Finish, build},
     },
@@ -38,6 +39,7 @@ fn header(run: &RunDir) -> Header {
         ledger: ledger::ledger(&config),
         notes: Vec::new(),
         forked_from: None,
+        matmul_peak: None,
         config,
     }
 }
@@ -53,6 +55,8 @@ fn update(update: u64) -> Event {
         learning_rate: 1e-3 * (1.0 - x / 2e6),
         grad_norm: 0.5 + (x * 0.31).cos() / 7.0,
         tokens_per_second: 9_000.0 + (x * 0.11).sin() * 333.3,
+        flops_per_second: None,
+        mfu: None,
         skipped: false,
     })
 }
@@ -128,6 +132,21 @@ fn reading(criterion: &mut Criterion) {
             let (mut view, mut tail) = (RunView::default(), Tail::open(&run).with_newest_state());
             while tail.each(1 << 20, |event| view.apply(&event)).expect("a record") {}
             view.done()
+        });
+    });
+    for (name, format) in [("export as CSV", Format::Csv), ("export as JSON lines", Format::Jsonl)] {
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                let mut file = BufWriter::new(tempfile::tempfile().expect("a file"));
+                export::write(&run, format, &mut file, &mut |_, _| {}).expect("an export");
+                file.into_inner().expect("an export").metadata().expect("a file").len()
+            });
+        });
+    }
+    group.bench_function("export for TensorBoard", |bencher| {
+        bencher.iter(|| {
+            let board = tempfile::tempdir().expect("a folder");
+            export::tensorboard::write(&run, board.path(), &mut |_, _| {}).expect("an export")
         });
     });
     group.finish();

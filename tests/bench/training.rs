@@ -94,6 +94,8 @@ fn update(update: u64) -> Event {
         learning_rate: 3e-4 / (1.0 + update as f64),
         grad_norm: 0.5 + 1.0 / (update as f64 + 3.0),
         tokens_per_second: 512_345.678,
+        flops_per_second: None,
+        mfu: None,
         skipped: false,
     })
 }
@@ -121,6 +123,7 @@ fn events(criterion: &mut Criterion) {
         ledger: ledger::ledger(&resolved.config),
         notes: Vec::new(),
         forked_from: None,
+        matmul_peak: None,
     };
     let mut group = criterion.benchmark_group("event of an update");
     group.throughput(Throughput::Elements(1));

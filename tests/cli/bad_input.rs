@@ -50,6 +50,7 @@ fn settings_without_effect_are_said() {
             "schedule.warmup_updates=0",
             "schedule.start_factor=0.5",
             "optimizer.no_decay=[\"*nomatch*\"]",
+            "data.field=",
             &format!("data.path={text}"),
         ],
     );

@@ -108,6 +108,12 @@ fn a_place_that_cannot_be_written_is_told_in_a_sentence() {
     // Whoever may write anywhere may not write there.
     let closed =
         if fs::write(closed.join("try"), "x").is_ok() { Path::new("/sys").to_owned() } else { closed };
+    let own = sandbox.runs()[0].join("events.jsonl");
+    let record = fs::read(&own).unwrap();
+    let refused = sandbox.run(&["export", "one", "--format", "csv", "--force", "-o", own.to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    assert!(said(&refused).contains("belongs to the run itself"), "{}", said(&refused));
+    assert_eq!(fs::read(&own).unwrap(), record);
     for (format, target, words) in [
         ("csv", sandbox.path(""), "is a folder: name a file in it"),
         ("html", closed.join("run.html"), "name another place with -o"),
@@ -133,11 +139,11 @@ fn a_disk_that_fills_midway_is_left_as_it_was() {
     let sandbox = trained();
     let place = sandbox.path("place");
     fs::create_dir(&place).unwrap();
-    for format in ["html", "tensorboard", "safetensors"] {
+    for format in ["csv", "jsonl", "md", "json", "svg", "html", "tensorboard", "safetensors"] {
         let export = sandbox.command(&["export", "one", "--format", format, "-o", "place/out"]);
-        // No file may be larger than 4 KiB: what is written fails midway, as on a full disk.
+        // No file may be larger than 512 B: what is written fails midway, as on a full disk.
         let mut shell = Command::new("sh");
-        shell.arg("-c").arg("trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"").arg(export.get_program());
+        shell.arg("-c").arg("trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\"").arg(export.get_program());
         shell.args(export.get_args()).current_dir(sandbox.path(""));
         for (name, value) in export.get_envs() {
             match value {

@@ -65,6 +65,8 @@ fn another_optimizer_goes_on_with_what_its_state_can_take_and_says_which() {
             alert["message"].as_str().unwrap().contains(&format!("from adamw to {optimizer}")),
             "{alert}"
         );
+        let notes = sandbox.json(&["show", "latest", "--json"])["notes"].to_string();
+        assert!(notes.contains(&format!("optimizer state from adamw to {optimizer}")), "{notes}");
         assert_eq!(losses(&forked).iter().map(|(update, _)| *update).collect::<Vec<_>>(), [5, 6]);
         assert_eq!(losses(&forked)[0].1, losses(&base)[4].1, "{optimizer}: the same weights, the same data");
         let steps: Vec<u64> = sandbox.json(&["inspect", "latest", "--json"])["tensors"]

@@ -13,6 +13,13 @@ const MIB: u64 = 1024 * 1024;
 
 /// The first reading of a run and its header; the environment as given on top.
 fn read(library: Library, words: &str, device: &str, environment: &[(&str, &str)]) -> (Value, Value) {
+    let all = recorded(library, words, device, environment);
+    let first = |kind: &str| all.iter().find(|event| event["type"] == kind).cloned().unwrap();
+    (first("host"), first("header"))
+}
+
+/// Every event of a run.
+fn recorded(library: Library, words: &str, device: &str, environment: &[(&str, &str)]) -> Vec<Value> {
     let sandbox = Sandbox::new();
     // Stands in for the program that links libtorch: sees two CUDA devices, and its worker is the embedded one, which
     // reads the sensors of the device it is given before it finds that it cannot train on it.
@@ -28,13 +35,11 @@ fn read(library: Library, words: &str, device: &str, environment: &[(&str, &str)
     nvml::answer(&mut command, library, words).envs(environment.iter().copied());
     let output = command.output().unwrap();
     let all = events(&output.stdout);
-    let first = |kind: &str| {
-        let found = all.iter().find(|event| event["type"] == kind).cloned();
-        found.unwrap_or_else(|| panic!("no {kind}: {}", String::from_utf8_lossy(&output.stderr)))
-    };
-    let reason = if device.ends_with("flex") { "finished" } else { "failed" };
-    assert_eq!(first("run_ended")["reason"], reason, "{}", first("run_ended"));
-    (first("host"), first("header"))
+    let ended = all.iter().find(|event| event["type"] == "run_ended");
+    let reason = ended.map(|ended| ended["reason"].clone()).unwrap_or_default();
+    let expected = if device.ends_with("flex") { "finished" } else { "failed" };
+    assert_eq!(reason, expected, "{ended:?}: {}", String::from_utf8_lossy(&output.stderr));
+    all
 }
 
 fn host(library: Library, words: &str, device: &str) -> Value {
@@ -158,6 +163,28 @@ fn an_instance_has_memory_and_no_utilisation() {
     let first = read(Library::Full, "mig", "libtorch-cuda:1", &by_bus).0;
     assert_eq!(first["mem/gpu_device_used"], 100 * MIB);
     assert_note(&first, &["assumed"]);
+}
+
+#[test]
+fn energy_is_that_of_the_gpu_that_trains_up_to_the_end() {
+    let energy = |words, device| -> (Vec<Value>, Value) {
+        let all = recorded(Library::Full, words, device, &[("CUDA_DEVICE_ORDER", "PCI_BUS_ID")]);
+        let hosts = all.iter().filter(|event| event["type"] == "host");
+        let ended = all.iter().find(|event| event["type"] == "run_ended").unwrap();
+        (hosts.map(|host| host["sys/gpu_energy"].clone()).collect(), ended["summary"].clone())
+    };
+    let (told, summary) = energy("on1", "libtorch-cuda:1");
+    // The stand-in counts 2.5 J from one question to the next, and the last one is asked at the end.
+    let expected: Vec<Value> = (0..told.len()).map(|number| (2.5 * number as f64).into()).collect();
+    assert!(told.len() > 1 && told == expected, "{told:?}");
+    assert_eq!(summary["gpu_energy_joules"], expected[expected.len() - 1]);
+    assert!(summary.get("gpu_joules_per_token").is_none(), "no token was trained");
+    // Without a counter, and of a GPU that does not train: absent, and not 0.
+    for (words, device) in [("on1,nocounter", "libtorch-cuda:1"), ("on1", "flex")] {
+        let (told, summary) = energy(words, device);
+        assert!(told.iter().all(Value::is_null), "{words}, {device}: {told:?}");
+        assert!(summary.get("gpu_energy_joules").is_none(), "{words}, {device}");
+    }
 }
 
 #[test]

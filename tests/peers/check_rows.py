@@ -3,7 +3,8 @@
 """Whether pandas reads the rows of a run as they are: exit code 0 if so, 1 if not.
 
 Both files are read without an option but `lines=True`. Every column must be numbers (or true and false), both files must
-hold the same ones, and every loss must be exactly that of the record.
+hold the same ones, and every loss must be exactly that of the record. The lines of JSON hold the texts that the model
+wrote, too: one for each `sample` of the record.
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ def main() -> int:
     csv = pandas.read_csv(table)
     jsonl = pandas.read_json(lines, lines=True, precise_float=True)
     found = []
+    texts = jsonl[[column for column in jsonl.columns if column.startswith("sample/")]]
+    jsonl = jsonl.drop(columns=texts.columns)
+    written = sum('"type":"sample"' in line for line in record.read_text().splitlines())
+    if texts["sample/greedy"].notna().sum() != written or written == 0:
+        found.append(f"{texts['sample/greedy'].notna().sum()} texts, and {written} in the record")
     if list(csv.columns) != list(jsonl.columns) or len(csv) != len(jsonl):
         found.append(f"{list(csv.columns)} x {len(csv)} and {list(jsonl.columns)} x {len(jsonl)}")
     for frame, name in ((csv, table), (jsonl, lines)):

@@ -88,6 +88,13 @@ def problems(folder: Path, record: Path) -> list[str]:
                 found.append(f"{tag}: the buckets are out of order")
     print(f"{len(histograms)} histograms")
 
+    texts = [tensor_util.make_ndarray(point.tensor_proto).item().decode() for point in board.Tensors("val/text")]
+    if not texts or not all("the model goes on" in text for text in texts):
+        found.append(f"the texts are {texts[:1]}")
+    if board.SummaryMetadata("val/text").plugin_data.plugin_name != "text":
+        found.append("the texts are not the text plugin's")
+    print(f"{len(texts)} texts")
+
     metadata = board.SummaryMetadata(SESSION)
     session = hparams.parse_session_start_info_plugin_data(metadata.plugin_data.content)
     told = {name: value for name, value in session.hparams.items()}

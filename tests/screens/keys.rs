@@ -71,6 +71,10 @@ fn seen(action: Action) -> Option<&'static str> {
         Action::Copy | Action::CopyCommand => "copied ",
         Action::CheckAccumulation => "accumulation check",
         Action::Freeze => "frozen",
+        Action::Samples => "earlier, later",
+        Action::Rename | Action::Note | Action::Fork => "started with --readonly",
+        Action::AlignFork => "from fork",
+        Action::Recent => "the draft has the settings of",
         Action::Show(screen) => match screen.as_str() {
             "Train" => "learning rate",
             "State" => "optimizer state",

@@ -2,5 +2,8 @@
 
 mod accumulation;
 mod classification;
+#[cfg(feature = "libtorch")]
+mod parity;
 mod properties;
 mod resume;
+mod writing;

@@ -9,7 +9,7 @@ use tui_train::{
 };
 
 /// The demo with these settings on top, small enough for a test.
-fn config(settings: &[&str]) -> Config {
+pub(super) fn config(settings: &[&str]) -> Config {
     let small =
         ["train.seq_len=32", "train.micro_batch=4", "train.max_updates=40", "model.num_hidden_layers=1"];
     let layers = Layers::new().with_assignments(small).unwrap().with_assignments(settings).unwrap();
@@ -25,7 +25,7 @@ fn train(config: &Config, updates: u64) -> (Vec<Outcome>, Box<dyn Training>) {
     train_on(config, updates, &device())
 }
 
-fn train_on(
+pub(super) fn train_on(
     config: &Config,
     updates: u64,
     device: &burn::tensor::Device,

@@ -25,8 +25,6 @@ const AT_ONCE: i64 = 1 << 22;
 struct Saved {
     /// `[n, v]`, in the type they came in.
     logits_nv: TchTensor,
-    /// `log sum exp` of each row, f32 `[n, 1]`.
-    normalizer_n1: TchTensor,
     /// `[n, 1]`; ignored rows point at class 0.
     ids_n1: TchTensor,
     /// 1 for a target, 0 for an ignored row, f32 `[n, 1]`.
@@ -43,19 +41,27 @@ impl Backward<LibTorch, 1> for CrossEntropySum {
     fn backward(self, ops: Ops<Saved, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
         let seed = grads.consume::<LibTorch>(&ops.node).tensor;
         let [Some(parent)] = ops.parents else { return };
-        let Saved { logits_nv, normalizer_n1, ids_n1, counted_n1 } = ops.state;
+        let Saved { logits_nv, ids_n1, counted_n1 } = ops.state;
         let logits_nv = logits_nv.tensor;
         let gradient_nv = logits_nv.empty_like();
         let scale_n1 = counted_n1.tensor * seed;
         for (start, count) in chunks(&logits_nv) {
             let part = |tensor: &tch::Tensor| tensor.narrow(0, start, count);
-            // A tensor of its own: the conversion alone is the logits themselves where they are f32.
-            let mut shares = part(&logits_nv).to_kind(Kind::Float) - part(&normalizer_n1.tensor);
-            let _ = shares.exp_();
+            let logits = part(&logits_nv);
+            let mut gradient = part(&gradient_nv);
+            // f32 shares are written where the gradient stands; shorter numbers are rounded once, at the end.
+            let short = logits.kind() != Kind::Float;
+            let mut shares = if short {
+                logits.softmax(1, Kind::Float)
+            } else {
+                logits.internal_softmax_out(&gradient, 1, false)
+            };
             let scale = part(&scale_n1);
             let _ = shares.g_mul_(&scale);
             let _ = shares.scatter_add_(1, &part(&ids_n1.tensor), &scale.neg());
-            part(&gradient_nv).copy_(&shares);
+            if short {
+                gradient.copy_(&shares);
+            }
         }
         grads.register::<LibTorch>(parent.id, TchTensor::new(gradient_nv));
     }
@@ -78,15 +84,15 @@ fn forward(logits: &TchTensor, targets: &[i32], ignore: i32) -> (tch::Tensor, Sa
     let ids_n1 = column(ids);
     let counted: Vec<i64> = targets.iter().map(|&target| i64::from(target != ignore)).collect();
     let counted_n1 = column(counted).to_kind(Kind::Float);
-    let normalizers: Vec<tch::Tensor> = chunks(logits_nv)
-        .map(|(start, count)| logits_nv.narrow(0, start, count).to_kind(Kind::Float).logsumexp([1_i64], true))
+    let picked: Vec<tch::Tensor> = chunks(logits_nv)
+        .map(|(start, count)| {
+            let part = |tensor: &tch::Tensor| tensor.narrow(0, start, count);
+            part(logits_nv).log_softmax(1, Kind::Float).gather(1, &part(&ids_n1), false)
+        })
         .collect();
-    let normalizer_n1 = tch::Tensor::cat(&normalizers, 0);
-    let picked_n1 = logits_nv.gather(1, &ids_n1, false).to_kind(Kind::Float);
-    let sum = ((&normalizer_n1 - picked_n1) * &counted_n1).sum(Kind::Float).reshape([1]);
+    let sum = -(tch::Tensor::cat(&picked, 0) * &counted_n1).sum(Kind::Float).reshape([1]);
     let saved = Saved {
         logits_nv: logits.clone(),
-        normalizer_n1: TchTensor::new(normalizer_n1),
         ids_n1: TchTensor::new(ids_n1),
         counted_n1: TchTensor::new(counted_n1),
     };

@@ -42,7 +42,10 @@ pub(super) fn open(name: DeviceName) -> (DeviceName, Device) {
     allocator::tensors_live_elsewhere();
     match name {
         DeviceName::LibtorchCuda(index) => (name, Device::libtorch_cuda(index)),
-        _ => (DeviceName::LibtorchCpu, Device::libtorch()),
+        _ => {
+            shim::keep_freed_host_memory();
+            (DeviceName::LibtorchCpu, Device::libtorch())
+        }
     }
 }
 
@@ -54,6 +57,7 @@ pub(super) fn use_tf32(on: bool) {
 }
 
 pub(super) fn give_back_memory() {
+    shim::give_back_host_memory();
     if tch::Cuda::is_available() {
         let _ = shim::empty_cache();
     }

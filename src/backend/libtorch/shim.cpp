@@ -1,5 +1,5 @@
 // What libtorch has and the Rust bindings do not: gradients with a seed, fused AdamW, norms over lists, memory statistics,
-// TF32. Needs no CUDA headers. Every function returns 0, 1 when memory ran out, or 2 for any other error, whose text
+// TF32. Needs no CUDA headers. Every function that can fail returns 0, 1 when memory ran out, or 2 for any other error, whose text
 // `shim_last_error` then holds.
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
@@ -9,6 +9,11 @@
 #include <torch/csrc/autograd/variable.h>
 #include <torch/version.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+#include <climits>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -52,6 +57,21 @@ extern "C" {
 const char *shim_last_error() { return last_error.c_str(); }
 
 const char *shim_version() { return TORCH_VERSION; }
+
+// glibc gives freed tensors back to the system and asks for the same pages again at the next update, which costs 2 % of
+// training on a processor. What is smaller than 32 MiB, the most it allows here, is kept instead.
+void shim_keep_freed_host_memory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, INT_MAX);
+#endif
+}
+
+void shim_give_back_host_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
 
 // torch.autograd.grad(root, inputs, seed). An input that the root does not depend on gives a null pointer.
 int shim_grad(const Tensor *root, const Tensor *seed, Tensor *const *inputs, size_t count, Tensor **gradients) {

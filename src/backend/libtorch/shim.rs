@@ -37,6 +37,8 @@ pub struct AllocatorMemory {
 unsafe extern "C" {
     fn shim_last_error() -> *const c_char;
     fn shim_version() -> *const c_char;
+    fn shim_keep_freed_host_memory();
+    fn shim_give_back_host_memory();
     fn shim_grad(
         root: *const C_tensor,
         seed: *const C_tensor,
@@ -76,6 +78,18 @@ fn check(code: c_int) -> Result<(), ShimError> {
 pub fn version() -> String {
     // SAFETY: a constant text.
     unsafe { CStr::from_ptr(shim_version()) }.to_string_lossy().into_owned()
+}
+
+/// From now on the C library keeps what tensors in host memory have freed for the next ones.
+pub fn keep_freed_host_memory() {
+    // SAFETY: sets two numbers of the allocator; any time will do.
+    unsafe { shim_keep_freed_host_memory() }
+}
+
+/// Gives what the C library has kept back to the system.
+pub fn give_back_host_memory() {
+    // SAFETY: touches free memory alone.
+    unsafe { shim_give_back_host_memory() }
 }
 
 fn pointer(tensor: &Tensor) -> *mut C_tensor {

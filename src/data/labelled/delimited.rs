@@ -62,32 +62,67 @@ impl Lines<'_> {
     }
 }
 
-/// The first place where quotes break the rules. A quote left open would swallow the rows behind it.
+/// The first place where quotes break the rules.
 fn misquoted(text: &[u8], delimiter: u8) -> Option<(usize, RowFault)> {
-    #[derive(Clone, Copy)]
-    enum State {
-        Start,
-        Plain,
-        /// Since this place.
-        Quoted(usize),
-        Closed(usize),
+    let mut quotes = Quotes::new(delimiter);
+    quotes.feed(text).or_else(|| quotes.end())
+}
+
+/// Looks for quotes that break the rules, in a text that comes bit by bit. One left open would swallow the rows behind it.
+#[derive(Debug, Clone)]
+pub(in crate::data) struct Quotes {
+    delimiter: u8,
+    state: State,
+    /// Bytes seen.
+    offset: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    Start,
+    Plain,
+    /// Since this place.
+    Quoted(usize),
+    Closed(usize),
+}
+
+impl Quotes {
+    pub(in crate::data) const fn new(delimiter: u8) -> Self {
+        Self { delimiter, state: State::Start, offset: 0 }
     }
-    let mut state = State::Start;
-    for (offset, byte) in text.iter().copied().enumerate() {
-        let ends = byte == delimiter || matches!(byte, b'\n' | b'\r');
-        state = match (state, byte) {
-            (State::Quoted(open), b'"') => State::Closed(open),
-            (State::Quoted(open), _) => State::Quoted(open),
-            (State::Closed(open), b'"') => State::Quoted(open),
-            (State::Start, b'"') => State::Quoted(offset),
-            (_, _) if ends => State::Start,
-            (State::Closed(_), _) => return Some((offset, RowFault::StrayQuote)),
-            (State::Start | State::Plain, _) => State::Plain,
-        };
+
+    /// More of the text; the first place that is wrong.
+    pub(in crate::data) fn feed(&mut self, text: &[u8]) -> Option<(usize, RowFault)> {
+        for (at, byte) in text.iter().copied().enumerate() {
+            let ends = byte == self.delimiter || matches!(byte, b'\n' | b'\r');
+            self.state = match (self.state, byte) {
+                (State::Quoted(open), b'"') => State::Closed(open),
+                (State::Quoted(open), _) => State::Quoted(open),
+                (State::Closed(open), b'"') => State::Quoted(open),
+                (State::Start, b'"') => State::Quoted(self.offset + at),
+                (_, _) if ends => State::Start,
+                (State::Closed(_), _) => return Some((self.offset + at, RowFault::StrayQuote)),
+                (State::Start | State::Plain, _) => State::Plain,
+            };
+        }
+        self.offset += text.len();
+        None
     }
-    match state {
-        State::Quoted(open) => Some((open, RowFault::OpenQuote)),
-        _ => None,
+
+    /// A quote that has been open for more bytes.
+    pub(in crate::data) fn open_longer_than(&self, limit: usize) -> Option<(usize, RowFault)> {
+        match self.state {
+            State::Quoted(open) if self.offset - open > limit => Some((open, RowFault::OpenQuote)),
+            _ => None,
+        }
+    }
+
+    /// The text is over.
+    pub(in crate::data) const fn end(&self) -> Option<(usize, RowFault)> {
+        match self.state {
+            State::Quoted(open) => Some((open, RowFault::OpenQuote)),
+            _ => None,
+        }
     }
 }
 

@@ -36,7 +36,11 @@ pub(super) fn rows(path: &str, text: &str, wanted: &[String]) -> Result<Vec<Exam
     Ok(rows)
 }
 
-fn object(line: &str) -> Result<Map<String, Value>, RowFault> {
+/// One line as an object.
+///
+/// # Errors
+/// It is none.
+pub(in crate::data) fn object(line: &str) -> Result<Map<String, Value>, RowFault> {
     match serde_json::from_str(line) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(other) => Err(RowFault::NoObject { kind: kind(&other) }),
@@ -76,7 +80,8 @@ fn label_of(object: &Map<String, Value>, column: &Column) -> Result<String, RowF
     }
 }
 
-const fn kind(value: &Value) -> &'static str {
+/// What a value is, in words.
+pub(in crate::data) const fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "true or false",

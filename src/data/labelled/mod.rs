@@ -15,12 +15,17 @@ mod lines;
 use std::{fs, io, path::Path};
 
 use super::{
-    DataError,
-    corpus::{self, LIMIT},
-    pairs,
+    DataError, corpus, pairs,
+    text::{
+        chunks::Chunks,
+        kind::{self, Layout},
+        unpack::Meter,
+    },
 };
 
 pub(super) use classes::Classes;
+pub(super) use delimited::Quotes;
+pub(super) use lines::{kind as kind_of, object};
 
 /// One row: one or two sentences and what they are labelled with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,12 +46,8 @@ pub(super) struct Examples {
     pub(super) rows: Vec<Example>,
 }
 
-/// How a file is laid out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Delimited(u8),
-    Lines,
-}
+/// Bytes of a table that are read at most: it stays in memory.
+const LIMIT: usize = 1 << 30;
 
 impl Examples {
     /// The built-in pairs: the same on every machine.
@@ -69,30 +70,37 @@ impl Examples {
     /// The first thing that is wrong with the file, with its line.
     pub(super) fn read(path: &Path, columns: &[String]) -> Result<Self, DataError> {
         let name = path.display().to_string();
-        let kind = match fs::metadata(path) {
-            Ok(kind) => kind,
+        let kind_of_file = match fs::metadata(path) {
+            Ok(metadata) => metadata,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(DataError::MissingTable { path: name });
             }
             Err(error) => return Err(corpus::unreadable(&name, &error)),
         };
-        if kind.is_dir() {
+        if kind_of_file.is_dir() {
             return Err(DataError::TableFolder { path: name });
         }
-        let format = format(path).ok_or_else(|| DataError::NotATable { path: name.clone() })?;
-        if !kind.is_file() {
-            return Err(DataError::NotATable { path: name });
+        let (packing, layout) = kind::of(path);
+        let delimiter = match layout {
+            _ if !kind_of_file.is_file() => return Err(DataError::NotATable { path: name }),
+            Layout::Delimited(delimiter) => Some(delimiter),
+            Layout::Lines => None,
+            Layout::Parquet => return Err(DataError::Parquet { path: name }),
+            Layout::Text => return Err(DataError::NotATable { path: name }),
+        };
+        let mut text = String::new();
+        let mut chunks = Chunks::open(path, packing, Meter::default())?;
+        while let Some(piece) = chunks.next()? {
+            text.push_str(piece);
+            if text.len() > LIMIT {
+                return Err(DataError::TooLarge { path: name, limit: LIMIT as u64 });
+            }
         }
-        if kind.len() > LIMIT {
-            return Err(DataError::TooLarge { path: name, bytes: kind.len(), limit: LIMIT });
-        }
-        let bytes = fs::read(path).map_err(|error| corpus::unreadable(&name, &error))?;
-        let text = corpus::text(&name, &bytes)?;
         // Some programs put a mark before the text that says that it is UTF-8.
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let rows = match format {
-            Format::Delimited(delimiter) => delimited::rows(&name, text, delimiter, columns)?,
-            Format::Lines => lines::rows(&name, text, columns)?,
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let rows = match delimiter {
+            Some(delimiter) => delimited::rows(&name, text, delimiter, columns)?,
+            None => lines::rows(&name, text, columns)?,
         };
         if rows.len() < 2 {
             return Err(DataError::TooFewRows { path: name, rows: rows.len() });
@@ -104,15 +112,6 @@ impl Examples {
     pub(super) fn bytes(&self) -> u64 {
         let bytes = |row: &Example| row.first.len() + row.second.as_ref().map_or(0, String::len);
         self.rows.iter().map(|row| bytes(row) as u64).sum()
-    }
-}
-
-fn format(path: &Path) -> Option<Format> {
-    match path.extension()?.to_string_lossy().to_lowercase().as_str() {
-        "csv" => Some(Format::Delimited(b',')),
-        "tsv" => Some(Format::Delimited(b'\t')),
-        "jsonl" | "ndjson" => Some(Format::Lines),
-        _ => None,
     }
 }
 

@@ -1,9 +1,16 @@
 //! Panels of lines as SVG, written by hand: the pictures are small, readable and the same on every machine.
 
+mod scale;
+
 use std::fmt::Write as _;
 
+use self::scale::Scale;
+pub(super) use self::scale::Unit;
 use super::{curves::Point, escape::markup};
-use crate::run::text;
+use crate::run::{
+    text,
+    ticks::{multiples, round_step},
+};
 
 /// Width of the picture.
 const WIDTH: f64 = 960.0;
@@ -20,10 +27,6 @@ const ROW: f64 = 16.0;
 const BELOW: f64 = 44.0;
 /// Columns that a line is summed up in when it has more points.
 const COLUMNS: usize = 420;
-/// The largest is so many times the smallest before an axis becomes logarithmic.
-const LOGARITHMIC: f64 = 200.0;
-/// What lies beyond is drawn at the edge: a range must have a size.
-const LARGEST: f64 = 1e300;
 /// Colours that people who see fewer of them can tell apart, on paper and on black.
 const COLOURS: [(&str, &str); 5] = [
     ("#0072b2", "#56b4e9"),
@@ -32,13 +35,6 @@ const COLOURS: [(&str, &str); 5] = [
     ("#b0508a", "#e29ac6"),
     ("#8a6d00", "#e6c34a"),
 ];
-
-/// How figures of a panel are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
-    Number,
-    Bytes,
-}
 
 /// How a line is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,95 +107,6 @@ fn style() -> String {
     style + "}</style>\n"
 }
 
-/// A range of the vertical axis.
-#[derive(Debug, Clone, Copy)]
-struct Scale {
-    low: f64,
-    high: f64,
-    logarithmic: bool,
-}
-
-impl Scale {
-    /// The range of all finite figures, with a little room; a range without extent gets some.
-    fn of(panel: &Panel<'_>) -> Option<Self> {
-        let finite = || {
-            let points = panel.lines.iter().flat_map(|line| line.points);
-            points.map(|point| point.1).filter(|value| value.is_finite())
-        };
-        let (low, high) = (finite().reduce(f64::min)?.max(-LARGEST), finite().reduce(f64::max)?.min(LARGEST));
-        if panel.may_be_logarithmic && low > 0.0 && high / low > LOGARITHMIC {
-            return Some(Self { low: low.log10() - 0.05, high: high.log10() + 0.05, logarithmic: true });
-        }
-        let room = match high - low {
-            0.0 if high == 0.0 => 1.0,
-            0.0 => 0.5 * high.abs(),
-            extent => 0.05 * extent,
-        };
-        // Bytes and rates begin at zero when they come near it.
-        let from = if low >= 0.0 && low < 0.5 * high { 0.0 } else { low - room };
-        Some(Self { low: from, high: high + room, logarithmic: false })
-    }
-
-    /// 0 at the low end, 1 at the high end.
-    fn place(&self, value: f64) -> f64 {
-        let value = if self.logarithmic { value.log10() } else { value };
-        ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
-    }
-
-    fn ticks(&self, unit: Unit) -> Vec<(f64, String)> {
-        if self.logarithmic {
-            let powers = self.low.ceil() as i32..=self.high.floor() as i32;
-            let every = (powers.clone().count() as i32 / 6).max(1);
-            let powers = powers.filter(|power| power.rem_euclid(every) == 0);
-            return powers.map(|power| (10_f64.powi(power), format!("1e{power}"))).collect();
-        }
-        let size = match unit {
-            Unit::Number => 1.0,
-            Unit::Bytes => 1024_f64.powf((self.high.max(1.0).log2() / 10.0 - 0.1).floor().clamp(0.0, 5.0)),
-        };
-        let write = |value: f64, step: f64| match unit {
-            Unit::Number => number(value, step),
-            Unit::Bytes => {
-                let names = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-                let name = names[(size.log2() / 10.0) as usize % names.len()];
-                format!("{} {name}", number(value / size, step / size))
-            }
-        };
-        let step = size * round((self.high - self.low) / size / 5.0);
-        multiples(self.low, self.high, step).map(|value| (value, write(value, step))).collect()
-    }
-}
-
-fn multiples(low: f64, high: f64, step: f64) -> impl Iterator<Item = f64> {
-    let first = (low / step - 1e-9).ceil();
-    let count = ((high / step + 1e-9).floor() - first + 1.0).clamp(0.0, 64.0) as u32;
-    (0..count).map(move |at| (first + f64::from(at)) * step)
-}
-
-/// The next of 1, 2, 5 times a power of ten.
-fn round(rough: f64) -> f64 {
-    if !(rough.is_finite() && rough > 0.0) {
-        return 1.0;
-    }
-    let power = 10_f64.powf(rough.log10().floor());
-    let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| rough <= factor * power * (1.0 + 1e-9));
-    power * factor.unwrap_or(10.0)
-}
-
-/// A tick, with the digits that its step needs.
-fn number(value: f64, step: f64) -> String {
-    if value.abs() < step * 1e-9 {
-        return "0".to_owned();
-    }
-    let size = value.abs().max(step);
-    if !(1e-2..1e5).contains(&size) {
-        let digits = (value.abs().log10().floor() - step.log10().floor()).clamp(0.0, 6.0) as usize;
-        return format!("{value:.digits$e}").replace(".0e", "e");
-    }
-    let digits = (-step.log10().floor()).clamp(0.0, 8.0) as usize;
-    format!("{value:.digits$}")
-}
-
 /// The name of a line, with what it lacks.
 fn label(line: &Line<'_>) -> String {
     match line.points.iter().filter(|point| !point.1.is_finite()).count() {
@@ -269,7 +176,7 @@ fn draw(svg: &mut String, panel: &Panel<'_>, top: f64) {
             base = y + 4.0
         );
     }
-    let step = round((across.last - across.first) / 8.0).max(1.0);
+    let step = round_step((across.last - across.first) / 8.0).max(1.0);
     for value in multiples(across.first, across.last, step) {
         let x = across.place(value);
         let _ = writeln!(
@@ -417,26 +324,6 @@ fn columns(points: &[Point], across: &Across) -> Vec<Column> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn scale(low: f64, high: f64) -> Scale {
-        Scale { low, high, logarithmic: false }
-    }
-
-    fn labels(scale: Scale, unit: Unit) -> Vec<String> {
-        scale.ticks(unit).into_iter().map(|(_, label)| label).collect()
-    }
-
-    #[test]
-    fn ticks_are_round_in_their_unit() {
-        assert_eq!(labels(scale(0.0, 5.2), Unit::Number), ["0", "2", "4"]);
-        assert_eq!(labels(scale(2.13, 2.47), Unit::Number), ["2.2", "2.3", "2.4"]);
-        assert_eq!(labels(scale(0.0, 1e-3), Unit::Number), ["0", "2e-4", "4e-4", "6e-4", "8e-4", "1e-3"]);
-        let mib = 1024.0 * 1024.0;
-        assert_eq!(labels(scale(0.0, 5.0 * mib), Unit::Bytes)[..3], ["0 MiB", "1 MiB", "2 MiB"]);
-        assert_eq!(labels(scale(0.0, 1.5 * 1024.0 * mib), Unit::Bytes)[1], "500 MiB");
-        let wide = Scale { low: -3.2, high: 1.1, logarithmic: true };
-        assert_eq!(labels(wide, Unit::Number), ["1e-3", "1e-2", "1e-1", "1e0", "1e1"]);
-    }
 
     #[test]
     fn a_line_breaks_where_a_figure_is_missing_and_columns_lose_no_extreme() {

@@ -17,7 +17,7 @@ use crate::{protocol::number, run::RunDir};
 pub fn write(run: &RunDir, out: &mut dyn Write, progress: Progress<'_>) -> Result<(), ExportError> {
     // Neither a name of a column nor a number needs quotes.
     writeln!(out, "{}", COLUMNS.join(","))?;
-    rows::each(run, progress, |cells| Ok(row(out, cells)?))
+    rows::each(run, progress, |cells, _| Ok(row(out, cells)?))
 }
 
 fn row(out: &mut dyn Write, cells: &[Cell]) -> io::Result<()> {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     protocol::Level,
-    run::{RunDir, RunError, Standing, table::Table, text::count},
+    run::{RunDir, RunError, Standing, summary::collapsed, table::Table, text::count},
 };
 
 /// Nothing may be loaded or run, whatever a run says.
@@ -67,6 +67,9 @@ pub fn render(run: &RunDir, progress: Progress<'_>) -> Result<String, RunError> 
         markup(&summary.started),
         markup(&markdown::standing_line(&standing))
     );
+    if let Some(note) = &summary.note {
+        let _ = writeln!(page, "<p>Note: {}</p>", markup(note));
+    }
     if let Some(problem) = &standing.problem {
         let _ = writeln!(page, "<p class=\"bad\">{}</p>", markup(problem));
     }
@@ -75,6 +78,10 @@ pub fn render(run: &RunDir, progress: Progress<'_>) -> Result<String, RunError> 
     }
     section(&mut page, "Result", &markdown::result(summary).html());
     section(&mut page, "Curves", &curves);
+    let texts = super::texts::html(standing.record.samples.iter().rev());
+    if !texts.is_empty() {
+        section(&mut page, "Texts", &texts);
+    }
     section(&mut page, "Memory", &markdown::memory(summary).html());
     page += "<p class=\"faint\">A figure with ~ is an estimate; the others are counted or measured by their source.</p>\n";
     section(&mut page, "Configuration", &markdown::configuration(summary).html());
@@ -85,7 +92,8 @@ pub fn render(run: &RunDir, progress: Progress<'_>) -> Result<String, RunError> 
     let mut data = format!("<p>{}</p>\n", markup(&markdown::learned_from(summary)));
     let left_out =
         summary.data.left_out.iter().map(|(why, times)| format!("left out: {why} ({})", count(*times)));
-    data += &list(left_out.collect(), "");
+    let named = summary.data.left_out_named.iter().cloned();
+    data += &list(left_out.chain(named).collect(), "");
     section(&mut page, "Data", &data);
     let interventions = summary.interventions.iter().map(markdown::intervention).collect();
     section(&mut page, "Interventions", &list(interventions, "<p>None.</p>\n"));
@@ -120,13 +128,13 @@ fn alerts(standing: &Standing) -> String {
         return "<p>None.</p>\n".to_owned();
     }
     let mut table = Table::new(&[">update", "level", "message"]);
-    for alert in &standing.record.alerts {
+    for alert in collapsed(standing.record.alerts.iter()) {
         let level = match alert.level {
             Level::Info => "info",
             Level::Warning => "warning",
             Level::Error => "error",
         };
-        table.row([count(alert.update), level.to_owned(), alert.message.clone()]);
+        table.row([count(alert.update), level.to_owned(), alert.message]);
     }
     table.html()
 }

@@ -107,6 +107,7 @@ const fn of(event: &Event) -> Option<u64> {
         Event::Update(update) => Some(update.update),
         Event::Window(window) => Some(window.update),
         Event::Validation(validation) => Some(validation.update),
+        Event::Sample(sample) => Some(sample.update),
         Event::Host(host) => Some(host.update),
         Event::Alert(alert) => Some(alert.update),
         Event::State(state) => Some(state.update),

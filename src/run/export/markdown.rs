@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 
 use crate::{
     config::Task,
-    protocol::{Alert, CommandRecord, DataReport, Summary},
+    protocol::{Alert, CommandRecord, DataReport, MatmulPeak, Summary},
     run::{
         RunDir, RunError, Standing,
         table::Table,
-        text::{bytes, count, dash, duration, loss, loss_or_dash, number, plain, rate},
+        text::{
+            bytes, count, dash, duration, flops, joules, loss, loss_or_dash, number, percent, plain, rate,
+        },
     },
 };
 
@@ -49,8 +51,9 @@ fn heading(summary: &Summary, how: &str) -> String {
     let forked = summary.forked_from.as_ref().map_or_else(String::new, |from| {
         format!(", forked from `{}` at update {}", plain(&from.run), count(from.update))
     });
+    let note = summary.note.as_ref().map_or_else(String::new, |note| format!("\nNote: {}\n", plain(note)));
     format!(
-        "# {}\n\nRun `{}`, started {}{forked}: {how}.\n",
+        "# {}\n\nRun `{}`, started {}{forked}: {how}.\n{note}",
         plain(&summary.name),
         plain(&summary.run),
         plain(&summary.started)
@@ -66,6 +69,9 @@ fn body(summary: &Summary) -> String {
     }
     let _ = write!(page, "\n## Machine\n\n{}", machine(summary).markdown());
     page += &data(summary);
+    if let Some(sample) = &summary.sample {
+        let _ = write!(page, "\n## Text\n\n{}", super::texts::markdown(sample));
+    }
     page += &happened(summary);
     let _ = write!(page, "\nShow this run again: `{}`\n", plain(&summary.show_command));
     if let Some(command) = &summary.resume_command {
@@ -90,8 +96,41 @@ pub fn result(summary: &Summary) -> Table {
     table.row(["updates".to_owned(), count(summary.updates) + &skipped]);
     table.row(["tokens".to_owned(), count(summary.tokens)]);
     table.row(["tokens/s".to_owned(), summary.tokens_per_second.map_or_else(dash, rate)]);
+    if let Some(speed) = summary.flops_per_second {
+        table.row(["model's speed".to_owned(), flops(speed)]);
+    }
+    if let Some(share) = summary.mfu {
+        table.row(["of matmul peak".to_owned(), percent(share)]);
+    }
+    if let Some(energy) = summary.gpu_energy_joules {
+        table.row(["GPU energy".to_owned(), joules(energy)]);
+    }
+    if let Some(each) = summary.gpu_joules_per_token {
+        table.row(["GPU energy a token".to_owned(), format!("{} J", number(each))]);
+    }
     table.row(["wall time".to_owned(), duration(summary.wall_seconds)]);
     table
+}
+
+/// What the device's products come to and how that was measured, or how it can be; also used by `show`.
+pub fn peak(summary: &Summary) -> String {
+    summary.matmul_peak.as_ref().map_or_else(
+        || format!("not measured; `tui-train bench --device {}` does", plain(&summary.device)),
+        measured,
+    )
+}
+
+/// How fast a device multiplies, and how that was measured.
+pub fn measured(peak: &MatmulPeak) -> String {
+    let day = peak.measured.split('T').next().unwrap_or_default();
+    format!(
+        "{} ({} matrices of {} x {}, measured {})",
+        flops(peak.flops_per_second),
+        peak.precision,
+        peak.size,
+        peak.size,
+        plain(day)
+    )
 }
 
 /// Accuracy and F1 of a classification at its last validation, under their names in `summary.json`; nothing of a language
@@ -223,6 +262,9 @@ pub(super) fn machine(summary: &Summary) -> Table {
             _ => table.row([name, value]),
         }
     }
+    if summary.flops_per_second.is_some() {
+        table.row(["matmul peak".to_owned(), peak(summary)]);
+    }
     let git = summary.git.as_ref().map(|git| format!(", revision {git}")).unwrap_or_default();
     table.row(["tui-train".to_owned(), summary.version.clone() + &git]);
     table
@@ -234,6 +276,7 @@ fn data(summary: &Summary) -> String {
     for (why, times) in &data.left_out {
         let _ = writeln!(page, "- left out: {} ({})", plain(why), count(*times));
     }
+    page += &data.left_out_named.iter().map(|name| format!("  - {}\n", plain(name))).collect::<String>();
     page
 }
 
@@ -281,7 +324,9 @@ fn rows(data: &DataReport) -> String {
 fn happened(summary: &Summary) -> String {
     let commands: Vec<String> = summary.interventions.iter().map(intervention).collect();
     let warnings: Vec<String> = summary.warnings.iter().map(warning).collect();
-    section("Interventions", &commands) + &section("Warnings", &warnings)
+    let notes: Vec<String> = summary.notes.iter().map(|note| plain(note)).collect();
+    let notes = if notes.is_empty() { String::new() } else { section("Said at the start", &notes) };
+    notes + &section("Interventions", &commands) + &section("Warnings", &warnings)
 }
 
 /// A command in a line.
@@ -328,7 +373,12 @@ mod tests {
         let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
         for update in 1..=30 {
             writer.append(&sample::update(update, 3.0)).unwrap();
-            let alert = Alert { update, time: 0.0, level: Level::Warning, message: "x\n# y".into() };
+            let alert = Alert {
+                update,
+                time: 0.0,
+                level: Level::Warning,
+                message: format!("x\n# y{}", "z".repeat(update as usize)),
+            };
             writer.append(&Event::Alert(alert)).unwrap();
         }
         writer.append(&sample::validation(30, 2.5)).unwrap();
@@ -342,6 +392,24 @@ mod tests {
         assert!(page.lines().count() < 80, "{}", page.lines().count());
         let table: Vec<_> = page.lines().filter(|line| line.starts_with("| optimizer state")).collect();
         assert!(table[0].contains(" 0 |"), "exact and measured agree: {table:?}");
+    }
+
+    #[test]
+    fn a_run_stands_under_its_new_name_with_its_note_and_what_was_said_at_the_start() {
+        let (_folder, run) = sample::run("first");
+        let header = crate::protocol::Header {
+            notes: vec!["optimizer state from adamw to adafactor: (29)".into()],
+            ..sample::header(&run)
+        };
+        let mut writer = EventWriter::create(&run, &header).unwrap();
+        writer.append(&sample::run_ended(&run)).unwrap();
+        assert!(page_of(&run).starts_with("# first\n"));
+        crate::run::label::rename(&run, "better").unwrap();
+        crate::run::label::annotate(&run, "on the old\u{1b}[2J data").unwrap();
+        let page = page_of(&run);
+        assert!(page.starts_with("# better\n") && page.contains("\nNote: on the old [2J data\n"), "{page}");
+        assert!(page.contains("## Said at the start\n\n- optimizer state from adamw to adafactor"), "{page}");
+        assert_eq!(Standing::read(&run).unwrap().json().unwrap()["note"], "on the old\u{1b}[2J data");
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod rows;
 pub mod safetensors;
 pub mod svg;
 pub mod tensorboard;
+pub mod texts;
 
 use std::io::{self, Write};
 

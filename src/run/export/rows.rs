@@ -1,13 +1,15 @@
 //! One row an update, with the metrics' names as columns: what CSV and JSON lines have in common.
 
+use std::collections::BTreeMap;
+
 use super::kept::{Kept, Progress};
 use crate::{
-    protocol::{Event, Host, Update, Validation},
+    protocol::{Event, Host, TextSample, Update, Validation},
     run::{RunDir, RunError},
 };
 
 /// The columns, in order.
-pub const COLUMNS: [&str; 18] = [
+pub const COLUMNS: [&str; 21] = [
     "update",
     "time",
     "tokens",
@@ -26,6 +28,9 @@ pub const COLUMNS: [&str; 18] = [
     "mem/gpu_process_used",
     "mem/gpu_allocated",
     "mem/gpu_reserved",
+    "perf/flops_per_second",
+    "perf/mfu",
+    "sys/gpu_energy",
 ];
 
 /// What stands in one place of a row.
@@ -56,6 +61,7 @@ struct Row {
     validation: Option<Validation>,
     /// The newest reading before the next row.
     host: Option<Host>,
+    sample: Option<TextSample>,
 }
 
 impl Row {
@@ -80,52 +86,66 @@ impl Row {
             Cell::whole(host.and_then(|h| h.gpu_process_used)),
             Cell::whole(host.and_then(|h| h.gpu_allocated)),
             Cell::whole(host.and_then(|h| h.gpu_reserved)),
+            Cell::float(update.and_then(|u| u.flops_per_second)),
+            Cell::float(update.and_then(|u| u.mfu)),
+            Cell::float(host.and_then(|h| h.gpu_energy)),
         ]
     }
 }
 
-/// Hands over the rows of a run, oldest first.
+/// Hands over the rows of a run, oldest first, each with the text that the model wrote after that update.
 ///
 /// # Errors
 /// The record cannot be read, or `take` fails.
 pub fn each<E: From<RunError>>(
     run: &RunDir,
     progress: Progress<'_>,
-    mut take: impl FnMut(&[Cell; COLUMNS.len()]) -> Result<(), E>,
+    mut take: impl FnMut(&[Cell; COLUMNS.len()], Option<&TextSample>) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut kept = Kept::read(run, progress)?;
     let mut validations = std::mem::take(&mut kept.validations);
+    // Those of updates that have had no row yet.
+    let mut samples: BTreeMap<u64, TextSample> = BTreeMap::new();
     let mut held: Option<Row> = None;
-    let wanted = |kind: &str| matches!(kind, "update" | "host");
+    let mut hand_over = |row: &Row| take(&row.cells(), row.sample.as_ref());
+    let wanted = |kind: &str| matches!(kind, "update" | "host" | "sample");
     kept.each(run, wanted, progress, |event| {
         match event {
             Event::Update(update) => {
                 if let Some(row) = held.take() {
-                    take(&row.cells())?;
+                    hand_over(&row)?;
                 }
                 // Not every update has an event, and those without may have been validated.
                 while let Some(entry) = validations.first_entry().filter(|entry| *entry.key() < update.update)
                 {
                     let (number, validation) = entry.remove_entry();
-                    take(&Row { number, validation: Some(validation), ..Row::default() }.cells())?;
+                    let sample = samples.remove(&number);
+                    hand_over(&Row { number, validation: Some(validation), sample, ..Row::default() })?;
                 }
+                samples.clear();
                 let validation = validations.remove(&update.update);
-                held = Some(Row { number: update.update, update: Some(update), validation, host: None });
+                held =
+                    Some(Row { number: update.update, update: Some(update), validation, ..Row::default() });
             }
             Event::Host(host) => {
                 if let Some(row) = &mut held {
                     row.host = Some(host);
                 }
             }
+            Event::Sample(sample) => match &mut held {
+                Some(row) if row.number == sample.update => row.sample = Some(sample),
+                _ => drop(samples.insert(sample.update, sample)),
+            },
             _ => {}
         }
         Ok::<(), E>(())
     })?;
     if let Some(row) = held {
-        take(&row.cells())?;
+        hand_over(&row)?;
     }
     for (number, validation) in validations {
-        take(&Row { number, validation: Some(validation), ..Row::default() }.cells())?;
+        let sample = samples.remove(&number);
+        hand_over(&Row { number, validation: Some(validation), sample, ..Row::default() })?;
     }
     Ok(())
 }

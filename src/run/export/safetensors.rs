@@ -158,7 +158,7 @@ mod tests {
     fn nothing_is_overwritten_and_nothing_left_half_done() {
         let (folder, run) = sample::run("taken");
         let target = folder.path().join("out");
-        assert!(write(&run, None, &target).unwrap_err().to_string().contains("no checkpoint yet"));
+        assert!(write(&run, None, &target).unwrap_err().to_string().contains("has no checkpoint: "));
         sample::checkpoint(&run, 1);
         fs::write(&target, "mine").unwrap();
         let told = write(&run, None, &target).unwrap_err();

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     protocol::Header,
-    run::{RunDir, RunError, text},
+    run::{RunDir, RunError, label::Label, text},
 };
 
 /// The picture.
@@ -52,7 +52,8 @@ pub fn render(run: &RunDir, progress: Progress<'_>) -> Result<String, RunError> 
         panel("Gradient norm", "norm", Unit::Number, 120.0, norm),
         panel("Memory", "bytes, 1024-based", Unit::Bytes, 140.0, memory),
     ];
-    let title = curves.header.as_ref().map_or_else(|| run.name(), |header| header.name.clone());
+    let made = curves.header.as_ref().map(|header| header.name.clone());
+    let title = Label::of(run).name.or(made).unwrap_or_else(|| run.name());
     let subtitle = curves.header.as_deref().map(about).unwrap_or_default();
     Ok(chart::picture(&title, &subtitle, &panels))
 }

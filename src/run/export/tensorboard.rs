@@ -30,7 +30,7 @@ pub fn write(run: &RunDir, folder: &Path, progress: Progress<'_>) -> Result<u64,
     };
     let path = folder.join(file_name(seconds(&header.started).max(0.0) as u64, 0));
     let mut recorder = Recorder::new(BufWriter::new(File::create_new(&path)?), header, None)?;
-    let wanted = |kind: &str| matches!(kind, "update" | "validation" | "host" | "state");
+    let wanted = |kind: &str| matches!(kind, "update" | "validation" | "sample" | "host" | "state");
     kept.each(run, wanted, progress, |event| Ok::<(), ExportError>(recorder.take(&event)?))?;
     for kept in checkpoint::checkpoints(run)? {
         recorder.checkpoint(&kept)?;
@@ -75,6 +75,7 @@ mod tests {
         writer.append(&Event::resumed(2)).unwrap();
         writer.append(&sample::update(3, 2.5)).unwrap();
         writer.append(&sample::validation(3, 2.25)).unwrap();
+        writer.append(&sample::text(3)).unwrap();
         sample::checkpoint(&run, 3);
         writer.append(&sample::run_ended(&run)).unwrap();
         let size = write(&run, &out, &mut |_, _| {}).unwrap();
@@ -87,6 +88,7 @@ mod tests {
         // The tags of the results stand in the hyper-parameters' list, too.
         assert_eq!((told(&records, "train/grad_norm"), told(&records, "val/loss")), (3, 2));
         assert_eq!(told(&records, "opt/model.norm.weight/exp_avg_sq"), 1);
+        assert_eq!((told(&records, "val/text"), told(&records, "the sun rises")), (1, 1));
         assert_eq!(told(&records, "model.norm.weight/step"), 0, "a number is no distribution");
         for tag in ["_hparams_/experiment", "_hparams_/session_start_info", "_hparams_/session_end_info"] {
             assert_eq!(told(&records, tag), 1, "{tag}");

@@ -4,8 +4,12 @@ use std::io::{self, Write};
 
 use super::{frame, histogram::Histogram, hparams, proto::Message, seconds};
 use crate::{
-    protocol::{Event, Header, Host, Reason, StateReport, Update, Validation},
-    run::{checkpoint::Checkpoint, checkpoint_view::CheckpointView, export::ExportError},
+    protocol::{Event, Header, Host, Reason, StateReport, TextSample, Update, Validation},
+    run::{
+        checkpoint::Checkpoint,
+        checkpoint_view::CheckpointView,
+        export::{ExportError, texts},
+    },
 };
 
 /// A file being written.
@@ -25,7 +29,7 @@ pub struct Recorder<W> {
 type Reading = (&'static str, fn(&Host) -> Option<f64>);
 
 /// Whole numbers of bytes are exact as far as 4 digits are asked for: a scalar is an f32.
-const READINGS: [Reading; 9] = [
+const READINGS: [Reading; 10] = [
     ("mem/host_rss", |host| host.host_rss.map(|bytes| bytes as f64)),
     ("mem/allocator", |host| host.allocator.map(|bytes| bytes as f64)),
     ("mem/gpu_device_used", |host| host.gpu_device_used.map(|bytes| bytes as f64)),
@@ -35,6 +39,7 @@ const READINGS: [Reading; 9] = [
     ("sys/cpu_percent", |host| host.cpu_percent),
     ("sys/gpu_utilization", |host| host.gpu_utilization.map(|percent| percent as f64)),
     ("sys/gpu_power", |host| host.gpu_power),
+    ("sys/gpu_energy", |host| host.gpu_energy),
 ];
 
 impl<W: Write> Recorder<W> {
@@ -84,6 +89,7 @@ impl<W: Write> Recorder<W> {
         match event {
             Event::Update(update) => self.update(update),
             Event::Validation(validation) => self.validation(validation),
+            Event::Sample(sample) => self.texts(sample),
             Event::Host(host) => self.host(host),
             Event::State(report) => self.state(report),
             _ => Ok(()),
@@ -95,6 +101,11 @@ impl<W: Write> Recorder<W> {
         self.scalar("train/learning_rate", update.learning_rate);
         self.scalar("train/grad_norm", update.grad_norm);
         self.scalar("perf/tokens_per_second", update.tokens_per_second);
+        for (tag, value) in [("perf/flops_per_second", update.flops_per_second), ("perf/mfu", update.mfu)] {
+            if let Some(value) = value {
+                self.scalar(tag, value);
+            }
+        }
         self.finish_record(update.time, update.update)
     }
 
@@ -110,6 +121,21 @@ impl<W: Write> Recorder<W> {
             }
         }
         self.finish_record(validation.time, validation.update)
+    }
+
+    /// One page of Markdown, which TensorBoard's text plugin shows.
+    fn texts(&mut self, sample: &TextSample) -> io::Result<()> {
+        let (mut plugin, mut metadata, mut tensor) =
+            (Message::default(), Message::default(), Message::default());
+        plugin.text(1, "text");
+        // DATA_CLASS_TENSOR
+        metadata.message(1, &plugin).whole(4, 2);
+        // DT_STRING without an axis: one text.
+        tensor.whole(1, 7).message(2, &Message::default()).text(8, &texts::markdown(sample));
+        self.value.clear();
+        self.value.text(1, "val/text").message(8, &tensor).message(9, &metadata);
+        self.summary.message(1, &self.value);
+        self.finish_record(sample.time, sample.update)
     }
 
     fn host(&mut self, host: &Host) -> io::Result<()> {

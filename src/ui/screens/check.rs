@@ -66,8 +66,16 @@ fn figures(check: &Check, found: &AccumulationCheck, room: usize, theme: &Theme)
         let [at_once, in_parts] = figures;
         Line::from(vec![name(text), figure(at_once), figure(in_parts)])
     };
-    let of = format!("{}, {rows} rows, {} targets, {}", check.of, format::count(found.targets), found.device);
-    let holds = if found.holds {
+    let rows_word = if found.rows == 1 { "row" } else { "rows" };
+    let of = format!(
+        "{}, {rows} {rows_word}, {} targets, {}",
+        check.of,
+        format::count(found.targets),
+        found.device
+    );
+    let holds = if !found.compares() {
+        span("nothing to compare", Role::Warning, theme)
+    } else if found.holds {
         span("✓ the same gradient but for rounding", Role::Good, theme)
     } else {
         span("✗ NOT the same gradient", Role::Bad, theme)
@@ -107,6 +115,11 @@ fn explanation(found: &AccumulationCheck) -> String {
             "{rule}, so that accumulating should change nothing but the order of sums; here it changes more, and \
              runs with other micro-batches are not comparable."
         );
+    }
+    if !found.compares() {
+        return "The effective batch is one row, which is one micro-batch either way: raise train.micro_batch or \
+                train.accumulate to compare something."
+            .to_owned();
     }
     if found.naive_differs() {
         let share = format::share(found.naive_largest_difference / found.largest_gradient);

@@ -6,6 +6,7 @@ use ratatui::{
     layout::Rect,
     text::{Line, Span},
 };
+use unicode_width::UnicodeWidthStr;
 
 use super::schedule;
 use crate::{
@@ -18,7 +19,7 @@ use crate::{
     },
     ui::{
         chart::{Chart, Line as Curve, Mark, Stroke},
-        format, layout,
+        format, layout, legend,
         theme::{Role, Theme},
         widgets::{frame, span, title, write_right},
     },
@@ -111,7 +112,7 @@ fn loss(state: &State, theme: &Theme, slice: &Slice) -> Chart {
         let (style, plain) = (theme.style(Role::Run(at)), PLAIN[at % PLAIN.len()]);
         // The letter at the end of each line tells them apart without colours.
         let end = points.iter().rev().find(|point| point.1.is_finite()).copied();
-        let sign = letter(at);
+        let sign = legend::letter(at);
         lines.push(Curve { points, style, stroke: Stroke::Solid, plain });
         let points = val.points_in(slice);
         lines.push(Curve { points, style, stroke: Stroke::Points('◇'), plain });
@@ -188,27 +189,33 @@ fn marks(state: &State, theme: &Theme, wanted: impl Fn(MarkerKind) -> bool) -> V
 fn legend(state: &State, focused: bool, area: Rect, theme: &Theme) -> Line<'static> {
     let mut heading = title("loss", focused, theme);
     let beta = SMOOTHING[state.smoothing.min(SMOOTHING.len() - 1)];
-    heading.push_span(span("· raw ", Role::Raw, theme));
+    let mut signs = vec![("·", "raw", "raw".to_owned(), Role::Raw)];
     if beta > 0.0 {
-        heading.push_span(span(format!("━ smoothed {beta} "), Role::Smooth, theme));
+        signs.push(("━", "smooth", format!("smoothed {beta}"), Role::Smooth));
     }
     if !state.view().val.is_empty() {
-        heading.push_span(span("◆ validation ", Role::Validation, theme));
+        signs.push(("◆", "val", "validation".to_owned(), Role::Validation));
     }
-    let mut room = usize::from(area.width).saturating_sub(heading.width() + 2);
-    for (at, name, ..) in state.overlaid() {
-        let name = span(format!("{} {} ", letter(at), format::elide(name, 20)), Role::Run(at), theme);
-        room = match room.checked_sub(name.width()) {
-            Some(left) => left,
-            None => break,
+    let names: Vec<(usize, &str)> = state.overlaid().map(|(at, name, ..)| (at, name)).collect();
+    let room = usize::from(area.width).saturating_sub(heading.width() + 2);
+    let (least, wanted) = (legend::least(names.len()), legend::wanted(&names));
+    let takes = |long: bool| -> usize {
+        signs.iter().map(|(_, short, full, _)| 3 + if long { full.width() } else { short.len() }).sum()
+    };
+    let (long, short) = (takes(true) + wanted <= room, takes(false) + least <= room);
+    for (sign, word, full, role) in &signs {
+        let text = match (long, short) {
+            (true, _) => format!("{sign} {full} "),
+            (false, true) => format!("{sign} {word} "),
+            (false, false) => format!("{sign} "),
         };
-        heading.push_span(name);
+        if heading.width() + text.width() + 2 <= usize::from(area.width) {
+            heading.push_span(span(text, *role, theme));
+        }
     }
+    let room = usize::from(area.width).saturating_sub(heading.width() + 2);
+    heading.extend(legend::runs(&names, room, theme));
     heading
-}
-
-fn letter(at: usize) -> char {
-    u32::try_from(at).ok().and_then(|at| char::from_u32('A' as u32 + at)).unwrap_or('?')
 }
 
 /// What the axes are, and what part of the run is shown.
@@ -229,12 +236,23 @@ fn note(state: &State) -> String {
 
 /// A note in the lower right corner of a frame.
 pub fn corner(area: Rect, note: &str, theme: &Theme, buffer: &mut Buffer) {
-    let place =
-        Rect { y: area.bottom().saturating_sub(1), height: 1, width: area.width.saturating_sub(2), ..area };
-    if area.height > 1 {
+    // Neither of the frame's corners belongs to it.
+    let place = Rect {
+        x: area.x + 1,
+        y: area.bottom().saturating_sub(1),
+        height: 1,
+        width: area.width.saturating_sub(3),
+    };
+    if area.height > 1 && area.width > 3 {
         let text = Span::styled(format::cut(note, usize::from(place.width)), theme.style(Role::Dim));
         write_right(place, 0, &Line::from(text), buffer);
     }
+}
+
+/// The first of these notes that has room in the lower right corner; the last one cut when none has.
+pub fn corner_first(area: Rect, notes: &[String], theme: &Theme, buffer: &mut Buffer) {
+    let room = usize::from(area.width.saturating_sub(3));
+    corner(area, format::first_fitting(notes, room), theme, buffer);
 }
 
 /// The title of one of the three small charts; where only one has room it names the others.

@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect, text::Line};
 
-use super::{curves::corner, waterfall};
+use super::{curves::corner_first, waterfall};
 use crate::{
     app::{
         State,
@@ -58,8 +58,10 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let mut row = waterfall::draw(view, &header.ledger, theme, inside, buffer, full);
     let limit = waterfall::limit(state, view);
     if let Some(limit) = limit {
-        let left = format!("headroom {} of {}", format::bytes(limit.headroom()), format::bytes(limit.total));
-        corner(area, &format!(" {left} "), theme, buffer);
+        let (left, all) = (format::bytes(limit.headroom()), format::bytes(limit.total));
+        let texts =
+            [format!(" headroom {left} of {all} "), format!(" headroom {left} "), format!(" {left} free ")];
+        corner_first(area, &texts, theme, buffer);
         if full {
             waterfall::bar(limit, theme, inside, row, buffer);
             row += 1;

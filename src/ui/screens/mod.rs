@@ -3,12 +3,16 @@
 pub mod beside;
 pub mod check;
 pub mod curves;
+pub mod fork;
 pub mod gradient;
 pub mod heat;
 pub mod history;
 pub mod journal;
 pub mod memory;
+pub mod plan;
+pub mod run_list;
 pub mod runs;
+pub mod samples;
 pub mod scatter;
 pub mod schedule;
 pub mod setup;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ratatui::{buffer::Buffer, layout::Rect, text::Line};
+use ratatui::{buffer::Buffer, layout::Rect};
+use unicode_width::UnicodeWidthStr;
 
 use crate::{
     app::{
@@ -11,9 +12,11 @@ use crate::{
     },
     ui::{
         chart::{Chart, Line as Curve, Stroke},
-        screens::runs::letter,
+        format,
+        legend::letter,
+        screens::curves::corner,
         theme::{Role, Theme},
-        widgets::{frame, span, title, write_right},
+        widgets::{frame, span, title},
     },
 };
 
@@ -32,24 +35,28 @@ pub fn draw(state: &State, focused: bool, theme: &Theme, area: Rect, buffer: &mu
             Some((row, (*bytes as f64 / MIB, loss)))
         })
         .collect();
-    let mut heading = title("validation loss by peak memory, MiB", focused, theme);
-    heading.push_span(span(source.unwrap_or("nothing measured").to_owned() + " ", Role::Dim, theme));
+    let source = source.unwrap_or("nothing measured");
+    // The shorter words where the longer have no room: what measured the memory is always told.
+    let room = usize::from(area.width).saturating_sub(source.width() + 5);
+    let all = ["validation loss by peak memory, MiB", "loss by peak memory, MiB", "loss by MiB"];
+    let words = format::first_fitting(&all, room);
+    let mut heading = title(words, focused, theme);
+    heading.push_span(span(format!("{source} "), Role::Dim, theme));
     let inside = frame(heading, focused, area, buffer, theme);
     let left = runs.rows.len() - points.len();
     let note = match left {
         0 => " line: Pareto front ".to_owned(),
+        left if area.width < 56 => format!(" line: Pareto front; {left} left out "),
         left => format!(" line: Pareto front; {left} without these figures left out "),
     };
-    let corner =
-        Rect { y: area.bottom().saturating_sub(1), height: 1, width: area.width.saturating_sub(2), ..area };
-    write_right(corner, 0, &Line::from(span(note, Role::Dim, theme)), buffer);
+    corner(area, &note, theme, buffer);
     let places: Vec<(f64, f64)> = points.iter().map(|(_, place)| *place).collect();
     let front = pareto(&places).into_iter().map(|at| places[at]).collect();
     let mut lines =
         vec![Curve { points: front, style: theme.style(Role::Border), stroke: Stroke::Solid, plain: '.' }];
     lines.extend(points.iter().map(|(row, place)| {
         let mark = runs.marked.iter().position(|id| *id == row.id);
-        let sign = mark.and_then(|at| letter(at).chars().next()).unwrap_or('●');
+        let sign = mark.map_or('●', letter);
         let style = theme.style(mark.map_or(Role::Text, Role::Run));
         Curve {
             points: vec![*place],

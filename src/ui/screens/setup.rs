@@ -1,4 +1,4 @@
-//! The Setup screen: the draft as a form, and beside it what it would cost with every optimizer.
+//! The Setup screen: the draft as a form.
 
 use ratatui::{
     buffer::Buffer,
@@ -7,44 +7,38 @@ use ratatui::{
 };
 
 use crate::{
-    app::{
-        State,
-        focus::Panel,
-        form::{Form, Row},
-        tensors::first_visible,
-    },
-    config::{OptimizerName, fields::Field, presets, schedule},
-    protocol::Ledger,
+    app::{State, focus::Panel, form::Row, tensors::first_visible},
+    config::{fields::Field, presets},
     ui::{
-        chart::{Chart, Line as Curve, Stroke},
         format,
-        screens::memory,
+        screens::curves::corner_first,
         theme::{Role, Theme},
-        widgets::{frame, paragraph, span, stacked, title, write, write_right},
+        widgets::{frame, span, title, write},
     },
 };
 
-/// Lines at the bottom of the form that explain the focused field.
+/// Fewest lines at the bottom of the form that explain the focused field, so that they seldom move.
 const HELP: u16 = 4;
-/// Lines of the plan besides one of figures and one of a bar for each optimizer: without room for all, the bars go.
-const BELOW: usize = 14;
 /// Columns of a field's name.
 const NAME: usize = 23;
 
 /// The part of the form that lists fields.
-fn list(area: Rect) -> Rect {
+fn list(state: &State, area: Rect) -> Rect {
     let inside = Rect {
         x: area.x + 1,
         y: area.y + 1,
         width: area.width.saturating_sub(2),
         height: area.height.saturating_sub(2),
     };
-    Rect { height: inside.height.saturating_sub(HELP), ..inside }
+    // The field that needs more gets it, up to half of the form.
+    let most = (inside.height / 2).max(2);
+    let lines = explained(state, usize::from(inside.width), usize::from(most.saturating_sub(1))).len() as u16;
+    Rect { height: inside.height.saturating_sub((lines + 1).clamp(HELP.min(most), most)), ..inside }
 }
 
 /// The line of the form at a row of the panel.
 pub fn row_at(state: &State, area: Rect, line: usize) -> Option<usize> {
-    let list = list(area);
+    let list = list(state, area);
     let height = usize::from(list.height);
     let line = line.checked_sub(1).filter(|line| *line < height)?;
     let rows = state.form.rows().len();
@@ -56,26 +50,38 @@ pub fn form(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let form = &state.form;
     let focused = state.panel() == Panel::Form;
     let mut heading = title("next run", focused, theme);
+    if let Some(origin) = &form.fork {
+        let of = format::elide(&origin.name, 24);
+        let text = format!("fork of {of} at update {} ", format::count(origin.update));
+        heading.push_span(span(text, Role::Focused, theme));
+    }
     if let Ok((_, name)) = form.start() {
         heading.push_span(span(format!("{name} "), Role::Dim, theme));
     }
     let inside = frame(heading, focused, area, buffer, theme);
-    let list = list(area);
+    let list = list(state, area);
     let rows = form.rows();
+    let values = form.values();
     let cursor = form.cursor();
     let height = usize::from(list.height);
     let first = first_visible(cursor, rows.len(), height);
     for (line, (at, row)) in rows.iter().enumerate().skip(first).take(height).enumerate() {
         match row {
             Row::Section(name) => section(name, list, line as u16, buffer, theme),
-            Row::Field(field) => self::field(state, field, at == cursor, list, line as u16, buffer, theme),
+            Row::Field(field) => {
+                let value = values.get(field.key).map_or("", String::as_str);
+                self::field(state, (field, value), at == cursor, list, line as u16, buffer, theme);
+            }
         }
     }
-    if rows.len() > height {
-        let place = format!(" {}/{} ", cursor + 1, rows.len());
-        let corner = Rect { y: area.bottom() - 1, height: 1, width: area.width.saturating_sub(2), ..area };
-        write_right(corner, 0, &Line::from(span(place, Role::Dim, theme)), buffer);
+    let train = &form.resolved.config.train;
+    let mut note =
+        format!(" batch {} x {} = {} ", train.micro_batch, train.accumulate, train.effective_batch());
+    if let Some(fit) = state.fit() {
+        note.push_str(&format!("{} ", fit.as_str()));
     }
+    let place = if rows.len() > height { format!(" {}/{} ", cursor + 1, rows.len()) } else { String::new() };
+    corner_first(area, &[format!("{note}{place}"), note], theme, buffer);
     let help = Rect { y: list.bottom(), height: inside.bottom().saturating_sub(list.bottom()), ..inside };
     explain(state, help, buffer, theme);
 }
@@ -93,7 +99,7 @@ fn short(field: &Field) -> &str {
 
 fn field(
     state: &State,
-    field: &Field,
+    (field, value): (&Field, &str),
     selected: bool,
     area: Rect,
     line: u16,
@@ -133,7 +139,7 @@ fn field(
             }
         }
         _ => {
-            let value = format::setting(&form.value(field.key));
+            let value = format::setting(value);
             let absent = value.is_empty();
             let value = if absent { "-".to_owned() } else { value };
             let choices = selected && form.cycles();
@@ -162,231 +168,53 @@ fn field(
 fn explain(state: &State, area: Rect, buffer: &mut Buffer, theme: &Theme) {
     let rule = "─".repeat(usize::from(area.width));
     write(area, 0, &Line::from(span(rule, Role::Border, theme)), buffer);
-    let Some(field) = state.form.field() else { return };
+    let room = usize::from(area.height.saturating_sub(1));
+    for (row, (text, role)) in (1..).zip(explained(state, usize::from(area.width), room)) {
+        write(area, row, &Line::from(span(text, role, theme)), buffer);
+    }
+}
+
+/// The same line by line, at most so many; where not all has room, both help and range have some.
+fn explained(state: &State, width: usize, most: usize) -> Vec<(String, Role)> {
+    let Some(field) = state.form.field() else { return Vec::new() };
+    let lines = |text: &str, role| -> Vec<(String, Role)> {
+        format::wrap(text, width).into_iter().map(|line| (line, role)).collect()
+    };
+    let cut = |mut lines: Vec<(String, Role)>, most: usize| {
+        if lines.len() > most {
+            lines.truncate(most);
+            if let Some((last, _)) = lines.last_mut() {
+                *last = format::cut(&format!("{last} …"), width);
+            }
+        }
+        lines
+    };
     if let Some(error) = &state.form.error {
         let text = if error.key == field.key {
             error.text.clone()
         } else {
             format!("{}: {}", error.key, error.text)
         };
-        paragraph(area, 1, &format!("✗ {text}"), Role::Bad, buffer, theme);
-        return;
+        return cut(lines(&format!("✗ {text}"), Role::Bad), most);
     }
-    let mut help = field.help.to_owned();
-    if field.key == "model.preset" {
-        let preset = presets::find(&state.form.value(field.key));
-        help = preset.map_or(help, |preset| preset.about().to_owned());
-    }
-    let row = paragraph(area, 1, &help, Role::Text, buffer, theme);
-    let mut range = if field.key == "model.preset" {
+    let preset = presets::find(&state.form.value(field.key)).filter(|_| field.key == "model.preset");
+    let mut help = lines(preset.map_or(field.help, |preset| preset.about()), Role::Text);
+    let default = match field.default.trim_matches('"') {
+        "" => String::new(),
+        default => format!("; default {default}"),
+    };
+    let expected = if field.key == "model.preset" {
         let names: Vec<_> = presets::PRESETS.iter().map(|preset| preset.name).collect();
         format!("one of {}", names.join(", "))
     } else {
         field.kind.expected()
     };
-    if !field.default.is_empty() {
-        range.push_str(&format!("; default {}", field.default.trim_matches('"')));
+    let mut range = lines(&format!("{expected}{default}"), Role::Dim);
+    if let Some((at, count)) = state.form.choice().filter(|_| help.len() + range.len() > most) {
+        range = lines(&format!("{at} of {count}, ←→ for the others{default}"), Role::Dim);
     }
-    paragraph(area, row, &range, Role::Dim, buffer, theme);
-}
-
-/// What the draft would cost and do.
-pub fn plan(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
-    let form = &state.form;
-    let focused = state.panel() == Panel::Plan;
-    let mut heading = title("plan", focused, theme);
-    heading.push_span(span("bytes exact, ~ estimated ", Role::Dim, theme));
-    let inside = frame(heading, focused, area, buffer, theme);
-    let mut row = table(form, theme, inside, buffer);
-    row = facts(state, theme, inside, row + 1, buffer);
-    for note in &form.resolved.notes {
-        row = paragraph(inside, row, note, Role::Warning, buffer, theme);
-    }
-    row = changes(form, theme, inside, row + 1, buffer);
-    if inside.height > row + 8 {
-        preview(
-            form,
-            theme,
-            Rect { y: inside.y + row + 1, height: inside.height - row - 1, ..inside },
-            buffer,
-        );
-    }
-}
-
-/// One line an optimizer; as many categories as there is room for.
-fn table(form: &Form, theme: &Theme, area: Rect, buffer: &mut Buffer) -> u16 {
-    type Figure = fn(&Ledger) -> u64;
-    let all: [(&str, Figure); 6] = [
-        ("state", |l| l.state_bytes),
-        ("total ~", |l| l.total_bytes_estimated),
-        ("params", |l| l.parameter_bytes),
-        ("grads", |l| l.gradient_bytes),
-        ("accum", |l| l.accumulation_bytes),
-        ("activ ~", |l| l.activation_bytes_estimated),
-    ];
-    let name_width = 12;
-    let columns = (usize::from(area.width).saturating_sub(name_width) / 10).clamp(1, all.len());
-    // Shown in the order in which they add up, chosen by what matters most.
-    let order = [2, 3, 4, 0, 5, 1];
-    let shown: Vec<_> = order.into_iter().filter(|at| *at < columns).map(|at| all[at]).collect();
-    let head: String = shown.iter().map(|(name, _)| format!("{name:>10}")).collect();
-    write(area, 0, &Line::from(span(format!("{:name_width$}{head}", ""), Role::Dim, theme)), buffer);
-    let mut row = 1;
-    let most = form.ledgers.iter().map(|(_, ledger)| ledger.total_bytes_estimated).max().unwrap_or(1);
-    for (name, ledger) in &form.ledgers {
-        let chosen = *name == form.optimizer();
-        let role = if chosen { Role::Strong } else { Role::Text };
-        let mark = if chosen { "▶" } else { " " };
-        let mut spans = vec![
-            span(mark, Role::Focused, theme),
-            span(format!("{:<width$}", name.as_str(), width = name_width - 1), role, theme),
-        ];
-        for (_, figure) in &shown {
-            spans.push(span(format!("{:>10}", format::bytes(figure(ledger))), role, theme));
-        }
-        write(area, row, &Line::from(spans), buffer);
-        row += 1;
-    }
-    if usize::from(area.height) < 2 * form.ledgers.len() + BELOW {
-        return row;
-    }
-    row += 1;
-    for (name, ledger) in &form.ledgers {
-        bar(*name, ledger, most, theme, area, row, buffer);
-        row += 1;
-    }
-    legend(theme, area, row, buffer)
-}
-
-fn bar(
-    name: OptimizerName,
-    ledger: &Ledger,
-    most: u64,
-    theme: &Theme,
-    area: Rect,
-    row: u16,
-    buffer: &mut Buffer,
-) {
-    let parts: Vec<_> = memory::categories(ledger).iter().map(|part| (part.1, part.2, part.3)).collect();
-    let width = usize::from(area.width).saturating_sub(12);
-    let mut spans = vec![span(format!(" {:<11}", name.as_str()), Role::Dim, theme)];
-    spans.extend(stacked(&parts, most, width, theme));
-    write(area, row, &Line::from(spans), buffer);
-}
-
-fn legend(theme: &Theme, area: Rect, row: u16, buffer: &mut Buffer) -> u16 {
-    let letters = theme.ascii || theme.colours == crate::ui::theme::Colours::None;
-    let mut spans = Vec::new();
-    for (name, _, role, letter) in memory::categories(&Ledger::default()) {
-        let sign = if letters { letter } else { '■' };
-        let gap = if spans.is_empty() { "" } else { " " };
-        spans.push(span(format!("{gap}{sign}"), role, theme));
-        let name = match name {
-            "parameters" => "params",
-            "gradients" => "grads",
-            "accumulation" => "accum",
-            "optimizer state" => "state",
-            _ => "activ",
-        };
-        spans.push(span(name, Role::Dim, theme));
-    }
-    write(area, row, &Line::from(spans), buffer);
-    row + 1
-}
-
-fn facts(state: &State, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Buffer) -> u16 {
-    let form = &state.form;
-    let train = &form.resolved.config.train;
-    let Some((_, ledger)) = form.ledgers.iter().find(|(name, _)| *name == form.optimizer()) else {
-        return row;
-    };
-    let effective = train.effective_batch();
-    let tokens = (effective * train.seq_len) as u64;
-    let total = ledger.total_bytes_estimated;
-    let mut facts = vec![
-        (
-            "effective batch",
-            format!("{} x {} = {effective}", train.micro_batch, train.accumulate),
-            Role::Strong,
-        ),
-        ("tokens/update", format::count(tokens), Role::Text),
-    ];
-    match (train.max_updates, train.epochs) {
-        (Some(updates), _) => {
-            facts.push(("updates", format::count(updates), Role::Text));
-            facts.push(("tokens in all", format::short(updates as f64 * tokens as f64), Role::Text));
-        }
-        (None, Some(epochs)) => facts.push(("epochs", format::count(epochs), Role::Text)),
-        (None, None) => {}
-    }
-    facts.push(("parameters", format::count(ledger.parameters), Role::Text));
-    facts.push(("state elements", format::count(ledger.state_elements), Role::Text));
-    if let Some(memory) = state.options.host_memory {
-        let fits = total < memory / 10 * 9;
-        let (word, role) = if fits { ("fits", Role::Good) } else { ("too large", Role::Bad) };
-        facts.push((word, format!("~{}/{}", format::bytes(total), format::bytes(memory)), role));
-    }
-    for (name, value, role) in facts {
-        let spans = vec![span(format!("{name:<16}"), Role::Dim, theme), span(value, role, theme)];
-        write(area, row, &Line::from(spans), buffer);
-        row += 1;
-    }
-    row
-}
-
-/// What differs from the last run.
-fn changes(form: &Form, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Buffer) -> u16 {
-    let Some((last, _)) = &form.last else { return row };
-    let changes = form.differences();
-    let room = usize::from(area.width);
-    let last = format::elide(last, room.saturating_sub(21));
-    let text = match changes.len() {
-        0 => format!("same settings as {last}"),
-        1 => format!("1 change from {last}"),
-        many => format!("{many} changes from {last}"),
-    };
-    write(area, row, &Line::from(span(text, Role::Title, theme)), buffer);
-    row += 1;
-    // The last line there is says how many have no room.
-    let lines = usize::from(area.height.saturating_sub(row)).max(1);
-    let shown = if changes.len() > lines { lines - 1 } else { changes.len() };
-    let hidden = changes.len() - shown;
-    for (key, ours, theirs) in changes.into_iter().take(shown) {
-        let name = key.strip_prefix("optimizer.").map_or(key, |rest| if rest == "name" { key } else { rest });
-        let value = format!("{} → {}", format::setting(&theirs), format::setting(&ours));
-        let value = format::cut(&value, room.saturating_sub(9));
-        let name_room = room.saturating_sub(value.chars().count() + 1).max(8);
-        let spans = vec![
-            span(format!("{} ", format::elide(name, name_room)), Role::Text, theme),
-            span(value, Role::Warning, theme),
-        ];
-        write(area, row, &Line::from(spans), buffer);
-        row += 1;
-    }
-    if hidden > 0 {
-        write(area, row, &Line::from(span(format!("and {hidden} more"), Role::Dim, theme)), buffer);
-        row += 1;
-    }
-    row
-}
-
-/// The learning rate of the draft.
-fn preview(form: &Form, theme: &Theme, area: Rect, buffer: &mut Buffer) {
-    let config = &form.resolved.config;
-    let Some(total) = config.train.max_updates else { return };
-    write(area, 0, &Line::from(span("learning rate", Role::Title, theme)), buffer);
-    let area = Rect { y: area.y + 1, height: (area.height - 1).min(12), ..area };
-    let step = (total / 400).max(1) as usize;
-    let points = (1..=total).step_by(step).map(|at| (at as f64, schedule::of(config, total, at)));
-    Chart {
-        lines: vec![Curve {
-            points: points.collect(),
-            style: theme.style(Role::Rate),
-            stroke: Stroke::Solid,
-            plain: '*',
-        }],
-        from_zero: true,
-        ..Chart::default()
-    }
-    .draw(area, buffer, theme);
+    help = cut(help, most.saturating_sub(range.len()).max(1));
+    range = cut(range, most.saturating_sub(help.len()));
+    help.extend(range);
+    help
 }

@@ -6,6 +6,7 @@ use ratatui::{
     layout::Rect,
     text::{Line, Span},
 };
+use unicode_width::UnicodeWidthStr;
 
 use crate::{
     app::{State, tensors::View},
@@ -21,12 +22,18 @@ use crate::{
 /// Below this a second moment was never touched by a gradient: it holds the first term of `eps` alone.
 const UNTOUCHED: f64 = 1.000_001e-30;
 
+/// Lines that a side of it needs to show anything.
+const LEAST: u16 = 5;
+
 /// Draws the opened parameter.
 pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let Some(opened) = &state.tensors.opened else { return };
-    let mut heading = title(&opened.tensor, true, theme);
-    let text = theme.keys.told("{key:back} closes, ←→ move ", state.context());
-    heading.push_span(span(text, Role::Dim, theme));
+    let room = usize::from(area.width.saturating_sub(5));
+    let mut heading = title(&format::elide_name(&opened.tensor, room), true, theme);
+    let keys = theme.keys.told("{key:back} closes, ←→ move ", state.context());
+    if heading.width() + keys.width() <= room + 3 {
+        heading.push_span(span(keys, Role::Dim, theme));
+    }
     let inside = frame(heading, true, area, buffer, theme);
     let Some(detail) = &opened.detail else {
         write(inside, 0, &Line::from(span("reading its state", Role::Dim, theme)), buffer);
@@ -117,12 +124,13 @@ fn facts(detail: &StateDetail, looked: Option<u64>, theme: &Theme, area: Rect, b
             line.push(span(format!("{value}  "), Role::Strong, theme));
         }
     }
+    // Little room is for the tensors: what does not fit is on a larger screen.
+    lines.truncate(usize::from(area.height.saturating_sub(LEAST)).max(1));
     let rows = lines.len() as u16;
     for (row, line) in (0..).zip(lines) {
         write(area, row, &Line::from(line), buffer);
     }
-    // Little room is for the tensors.
-    if area.height > 24 || rows == 1 { rows + 1 } else { rows }
+    if area.height > 24 || (rows == 1 && area.height > LEAST + 2) { rows + 1 } else { rows }
 }
 
 /// What was measured at the last update that was looked into, and which that was.

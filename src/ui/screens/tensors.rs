@@ -1,6 +1,7 @@
 //! The State screen: every state tensor in a table, and one parameter opened.
 
 use ratatui::{buffer::Buffer, layout::Rect, text::Line};
+use unicode_width::UnicodeWidthStr;
 
 use crate::{
     app::{
@@ -90,8 +91,15 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let mut heading = title("optimizer state", focused, theme);
     if let Some(report) = &table.report {
         let text = format!("{} after update {} ", report.optimizer, format::count(report.update));
+        let source = format!("({}) ", table.source);
+        let room = usize::from(area.width.saturating_sub(2));
+        if heading.width() + text.width() > room {
+            heading = title("state", focused, theme);
+        }
         heading.push_span(span(text, Role::Strong, theme));
-        heading.push_span(span(format!("({}) ", table.source), Role::Dim, theme));
+        if heading.width() + source.width() <= room {
+            heading.push_span(span(source, Role::Dim, theme));
+        }
     }
     let inside = frame(heading, focused, area, buffer, theme);
     let Some(report) = &table.report else {
@@ -117,31 +125,34 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         }
     }
     let bottom = inside.height.saturating_sub(1);
-    if state.tensors.filtering || !table.filter.text().is_empty() {
-        filter(state, lines.len(), theme, inside, bottom, buffer);
-    } else {
-        let mut text = format!(
-            "{} state elements, {} bytes, {} parameters",
-            format::count(report.elements()),
-            format::count(report.bytes()),
-            report.tensors.len()
-        );
-        if !report.shared.is_empty() {
-            let names: Vec<_> = report.shared.keys().map(String::as_str).collect();
-            text.push_str(&format!(", with {} once", names.join(" and ")));
-        }
-        write(inside, bottom, &Line::from(span(text, Role::Dim, theme)), buffer);
-    }
     let hidden = table.columns().len() - columns.len();
-    if hidden > 0 {
-        let text = format!(" {hidden} more columns: <>");
-        write_right(inside, bottom, &Line::from(span(text, Role::Dim, theme)), buffer);
+    let more = if hidden > 0 && room >= 60 { format!("  {hidden} more columns: <>") } else { String::new() };
+    write_right(inside, bottom, &Line::from(span(&*more, Role::Dim, theme)), buffer);
+    if state.tensors.filtering || !table.filter.text().is_empty() {
+        return filter(state, lines.len(), theme, inside, bottom, buffer);
     }
+    let (elements, parameters) = (format::count(report.elements()), report.tensors.len());
+    let bytes = format::count(report.bytes());
+    let names: Vec<_> = report.shared.keys().map(String::as_str).collect();
+    let shared =
+        if names.is_empty() { String::new() } else { format!(", with {} once", names.join(" and ")) };
+    let texts = [
+        format!("{elements} state elements, {bytes} bytes, {parameters} parameters{shared}"),
+        format!("{elements} state elements, {bytes} bytes{shared}"),
+        format!("{elements} state elements, {bytes} bytes"),
+        format!("{bytes} bytes, {parameters} parameters"),
+    ];
+    let text = format::first_fitting(&texts, room.saturating_sub(more.width()));
+    write(inside, bottom, &Line::from(span(text, Role::Dim, theme)), buffer);
 }
 
 fn nothing(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let waiting;
     let text = if state.watching.is_none() {
         "no run is open: start one on screen {key:setup}, or choose one on screen {key:runs}"
+    } else if let Some(waits) = &state.link.waits {
+        waiting = waits.sentence();
+        &waiting
     } else if !state.tensors.source.is_empty() {
         &state.tensors.source
     } else if state.is_live() {

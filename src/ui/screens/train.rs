@@ -13,6 +13,7 @@ use crate::{
         run::{RunView, Status},
         slice::Reading,
     },
+    run::text,
     ui::{
         format,
         theme::{Role, Theme},
@@ -40,6 +41,10 @@ pub fn status(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
 }
 
 fn progress(state: &State, view: &RunView, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    if let Some(preparing) = &view.preparing {
+        write(area, 0, &Line::from(span(format!(" {preparing}"), Role::Strong, theme)), buffer);
+        return;
+    }
     let (done, total) = (view.done(), view.total().unwrap_or(0));
     let live = state.status().is_some_and(Status::is_live);
     let mut text = format!(
@@ -49,6 +54,9 @@ fn progress(state: &State, view: &RunView, theme: &Theme, area: Rect, buffer: &m
         format::percent(done as f64, total as f64),
         format::duration(view.time),
     );
+    if matches!(state.status(), Some(Status::Queued | Status::TakenOut)) {
+        " not started".clone_into(&mut text);
+    }
     if live {
         let eta = view.eta().map_or_else(|| "-".to_owned(), format::duration);
         text.push_str(&format!("  ETA ~{eta} "));
@@ -87,6 +95,11 @@ fn figures(state: &State, view: &RunView, theme: &Theme, area: Rect, buffer: &mu
     if let Some(best) = view.best_val {
         figures.push(("best val", format::loss(best), Role::Strong));
     }
+    if let Some(update) = &view.update {
+        let speed = update.flops_per_second.map(|speed| ("model", text::flops(speed), Role::Strong));
+        let share = update.mfu.map(|share| ("MFU", text::percent(share), Role::Strong));
+        figures.extend(speed.into_iter().chain(share));
+    }
     if let Some(f1) = view.validation.as_ref().and_then(|validation| validation.f1_macro) {
         figures.push(("macro F1", format!("{f1:.3}"), Role::Validation));
     }
@@ -94,7 +107,11 @@ fn figures(state: &State, view: &RunView, theme: &Theme, area: Rect, buffer: &mu
         figures.push(("tokens", format::short(update.tokens as f64), Role::Strong));
     }
     if figures.is_empty() {
-        let text = " the worker is starting: reading the data, building the model";
+        let text = match &state.link.waits {
+            Some(waits) => theme.keys.told(&format!(" {}", waits.sentence()), state.context()),
+            None => " the worker is starting: reading the data, building the model".to_owned(),
+        };
+        let text = format::cut(&text, usize::from(area.width));
         return write(area, 1, &Line::from(span(text, Role::Dim, theme)), buffer);
     }
     // The window is drawn as it fills where that takes nothing else's place.

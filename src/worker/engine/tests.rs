@@ -158,6 +158,7 @@ fn ran_in(
         run: run.clone(),
         dataset: Dataset::open(&config).unwrap(),
         total_updates: config.train.max_updates.unwrap_or(places.len() as u64),
+        matmul_peak: None,
         config,
         events,
         requests: channel().1,

@@ -83,6 +83,8 @@ fn train(run: &RunDir, resume: bool, until: u64) -> anyhow::Result<()> {
             learning_rate,
             grad_norm: outcome.grad_norm,
             tokens_per_second: 1.0,
+            flops_per_second: None,
+            mfu: None,
             skipped: false,
         }))?;
         if update.is_multiple_of(EVERY) {

@@ -4,6 +4,8 @@
 mod older;
 pub mod visible;
 
+use std::sync::Mutex;
+
 use nvml_wrapper::{
     Device, Nvml, enum_wrappers::device::TemperatureSensor, enums::device::UsedGpuMemory, error::NvmlError,
     struct_wrappers::device::ProcessInfo,
@@ -20,6 +22,8 @@ pub struct Gpu {
     nvml: Result<Nvml, Missing>,
     serves: DeviceName,
     choice: Choice,
+    /// The GPU whose energy is read, and its counter when it was read first, in millijoules.
+    energy: Mutex<Option<(String, u64)>>,
 }
 
 /// Why there is no NVML.
@@ -54,7 +58,7 @@ impl Gpu {
             }
             _ => Choice::First,
         };
-        Self { nvml, serves: device, choice }
+        Self { nvml, serves: device, choice, energy: Mutex::default() }
     }
 
     /// Name of the GPU that is read, and version of the driver.
@@ -106,6 +110,7 @@ impl Gpu {
             Ok(device) => {
                 let process = matches!(self.choice, Choice::Cuda { .. }).then(std::process::id);
                 let absent = read_device(nvml, &device, process, host);
+                host.gpu_energy = process.and_then(|_| self.joules(&device));
                 if !absent.is_empty() {
                     notes.push(format!("n/a: {}", absent.join(", ")));
                 }
@@ -113,6 +118,18 @@ impl Gpu {
             Err(why) => notes.push(format!("no GPU readings: {why}")),
         }
         host.gpu_note = (!notes.is_empty()).then(|| notes.join("; "));
+    }
+
+    /// What the GPU has used since its counter was read first. Nothing where it has none, as an instance, or where it was
+    /// set back. Of a GPU that turns out to be another than was assumed, it begins anew.
+    fn joules(&self, device: &Device<'_>) -> Option<f64> {
+        let (uuid, now) = (device.uuid().ok()?, device.total_energy_consumption().ok()?);
+        let mut kept = self.energy.lock().ok()?;
+        let first = match &*kept {
+            Some((of, first)) if *of == uuid => *first,
+            _ => kept.insert((uuid, now)).1,
+        };
+        now.checked_sub(first).map(|millijoules| millijoules as f64 / 1000.0)
     }
 
     fn device<'a>(&self, nvml: &'a Nvml) -> Result<Device<'a>, String> {

@@ -1,0 +1,167 @@
+//! The memory that the device of the draft has free now, and whether the draft fits into it.
+
+use super::{Effect, State, action::Screen};
+use crate::config::DeviceName;
+
+/// Seconds between two looks at the memory while the draft is shown.
+const LOOK_AGAIN: f64 = 5.0;
+/// A draft that needs more than this share of what is free is tight: the estimate of its activations may be off by that.
+const TIGHT: f64 = 0.8;
+/// Less than this share of the whole is no change that is worth a frame.
+const NOISE: u64 = 200;
+
+/// Memory of a device, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    pub total: u64,
+    pub free: u64,
+}
+
+/// Whether something has room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    Fits,
+    Tight,
+    DoesNot,
+}
+
+impl Fit {
+    /// The words on the screen.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fits => "fits",
+            Self::Tight => "tight",
+            Self::DoesNot => "does not fit",
+        }
+    }
+}
+
+impl Room {
+    /// Whether so many bytes have room in what is free.
+    pub fn fit(self, bytes: u64) -> Fit {
+        match bytes as f64 / self.free as f64 {
+            _ if bytes > self.free => Fit::DoesNot,
+            share if share > TIGHT => Fit::Tight,
+            _ => Fit::Fits,
+        }
+    }
+}
+
+/// What was asked and told of the memory of the draft's device.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Rooms {
+    /// The device that was asked for, and when, in seconds of the UI's clock.
+    asked: Option<(DeviceName, f64)>,
+    /// An answer is on its way.
+    waiting: bool,
+    /// The device that was asked for, the one that it is, and its memory.
+    told: Option<(DeviceName, DeviceName, Option<Room>)>,
+}
+
+impl State {
+    /// The device that the draft would train on and its memory, as far as that is known.
+    pub fn room(&self) -> Option<(DeviceName, Room)> {
+        let wanted = self.form.resolved.config.train.device;
+        let (asked, is, room) = self.rooms.told?;
+        (asked == wanted).then_some(()).and(room).map(|room| (is, room))
+    }
+
+    /// Whether the draft has room on its device, as far as that is known.
+    pub fn fit(&self) -> Option<Fit> {
+        let (_, room) = self.room()?;
+        Some(room.fit(self.form.ledger()?.total_bytes_estimated))
+    }
+
+    /// Asks for the memory of the draft's device while the draft is shown: at once when it is another device, else now and
+    /// then.
+    pub(super) fn ask_room(&mut self) -> Option<Effect> {
+        if self.screen != Screen::Setup || self.rooms.waiting {
+            return None;
+        }
+        let wanted = self.form.resolved.config.train.device;
+        let known = self.rooms.asked.filter(|(device, _)| *device == wanted);
+        if known.is_some_and(|(_, asked)| self.now - asked < LOOK_AGAIN) {
+            return None;
+        }
+        (self.rooms.asked, self.rooms.waiting) = (Some((wanted, self.now)), true);
+        // What `auto` comes to is found out once.
+        let is = self.rooms.told.filter(|(asked, ..)| *asked == wanted).map_or(wanted, |(_, is, _)| is);
+        Some(Effect::LoadRoom { asked: wanted, device: is })
+    }
+
+    /// Takes the answer. Returns whether the screen says something else now.
+    pub(super) fn room_told(&mut self, asked: DeviceName, is: DeviceName, room: Option<Room>) -> bool {
+        self.rooms.waiting = false;
+        let far =
+            |old: Room, new: Room| old.total != new.total || old.free.abs_diff(new.free) > old.total / NOISE;
+        let same = match (self.rooms.told, room) {
+            (Some((before, _, Some(old))), Some(new)) => before == asked && !far(old, new),
+            (Some((before, _, None)), None) => before == asked,
+            _ => false,
+        };
+        if !same {
+            self.rooms.told = Some((asked, is, room));
+        }
+        !same
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        app::{Msg, Options},
+        config::Layers,
+    };
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn what_fits_is_held_against_what_is_free() {
+        let room = Room { total: 16 * GIB, free: 10 * GIB };
+        assert_eq!(room.fit(8 * GIB), Fit::Fits);
+        assert_eq!(room.fit(8 * GIB + 1), Fit::Tight);
+        assert_eq!(room.fit(10 * GIB), Fit::Tight);
+        assert_eq!(room.fit(10 * GIB + 1), Fit::DoesNot, "however much there is in all");
+        assert_eq!(Room { total: 0, free: 0 }.fit(1), Fit::DoesNot);
+    }
+
+    fn looks(effects: &[Effect]) -> Vec<(DeviceName, DeviceName)> {
+        let look = |effect: &Effect| match effect {
+            Effect::LoadRoom { asked, device } => Some((*asked, *device)),
+            _ => None,
+        };
+        effects.iter().filter_map(look).collect()
+    }
+
+    #[test]
+    fn it_is_looked_at_while_the_draft_is_shown_and_a_small_change_draws_nothing() {
+        let mut state = State::new(Layers::new(), Options::default(), Screen::Setup).unwrap();
+        let auto = DeviceName::Auto;
+        assert_eq!(looks(&state.update(Msg::Tick { now: 0.0 })), [(auto, auto)]);
+        assert!(looks(&state.update(Msg::Tick { now: 60.0 })).is_empty(), "the answer is awaited");
+        let answer = |free| Msg::Room {
+            asked: auto,
+            device: DeviceName::Flex,
+            room: Some(Room { total: 16 * GIB, free }),
+        };
+        state.update(answer(9 * GIB));
+        assert_eq!(state.room(), Some((DeviceName::Flex, Room { total: 16 * GIB, free: 9 * GIB })));
+        assert_eq!(
+            looks(&state.update(Msg::Tick { now: 61.0 })),
+            [(auto, DeviceName::Flex)],
+            "once is enough"
+        );
+        let revision = state.revision;
+        state.update(answer(9 * GIB + 1000));
+        assert_eq!(state.revision, revision);
+        state.form.assign("train.device", "libtorch-cuda:1").unwrap();
+        assert_eq!(state.room(), None, "that was of another device");
+        let cuda = DeviceName::LibtorchCuda(1);
+        assert_eq!(looks(&state.update(Msg::Tick { now: 61.1 })), [(cuda, cuda)]);
+        state.update(Msg::Room { asked: cuda, device: cuda, room: None });
+        assert!(state.room().is_none() && state.revision > revision);
+        state.screen = Screen::Train;
+        assert!(looks(&state.update(Msg::Tick { now: 99.0 })).is_empty());
+    }
+}
