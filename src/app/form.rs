@@ -378,7 +378,7 @@ impl Form {
         self.start()?;
         if let Some(origin) = &self.fork {
             return Err(format!(
-                "this is the draft of one fork of {}: Q queues it, Esc drops it",
+                "this is the draft of one fork of {}: {{key:queue}} queues it, {{key:back}} drops it",
                 origin.name
             ));
         }

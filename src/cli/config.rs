@@ -3,7 +3,10 @@
 use std::fmt::Write as _;
 
 use super::{BAD_USAGE, output, settings::Settings};
-use crate::config::{ConfigError, Layers, fields, own};
+use crate::{
+    config::{ConfigError, Layers, fields, own},
+    ui::settings,
+};
 
 /// What to do with a configuration.
 #[derive(Debug, clap::Args)]
@@ -22,6 +25,11 @@ enum Action {
     Validate(Settings),
     /// Print the JSON Schema of the file
     Schema,
+    /// Print a file of settings for the screens: every key and the look, commented out, to start from
+    ///
+    /// The screens read it from $XDG_CONFIG_HOME/tui-train/ui.toml, else ~/.config/tui-train/ui.toml, or from where --ui
+    /// or TUI_TRAIN_UI says.
+    Keys,
 }
 
 /// Prints what was asked for. The exit code of a configuration that cannot be used is 2.
@@ -46,6 +54,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
                 Ok(BAD_USAGE)
             }
         },
+        Action::Keys => output::text(&settings::template()),
         Action::Schema => output::json(&super::config_schema::schema()),
     }
 }

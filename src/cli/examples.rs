@@ -60,6 +60,7 @@ const EXAMPLES: &[Examples] = &[
         &[
             ("the screens on the newest run", "tui-train attach latest"),
             ("one frame, without a terminal", "tui-train attach latest --once"),
+            ("a picture of a screen", "tui-train attach latest --screen state --size 120x40 -o state.svg"),
         ],
     ),
     ("stop", &[("the newest run", "tui-train stop latest")]),
@@ -94,6 +95,7 @@ const EXAMPLES: &[Examples] = &[
     ("config init", &[("a file to start from", "tui-train config init > config.toml")]),
     ("config print", &[("with everything resolved", "tui-train config print --set model.preset=llama-tiny")]),
     ("config validate", &[("ok, or what is wrong", "tui-train config validate config.toml")]),
+    ("config keys", &[("keys and look of your own", "tui-train config keys > ~/.config/tui-train/ui.toml")]),
     ("config schema", &[("for your editor", "tui-train config schema > tui-train.schema.json")]),
     ("bench", &[("50 updates of a preset", "tui-train bench --set model.preset=llama-tiny --updates 50")]),
     (

@@ -18,7 +18,8 @@ use super::{
 };
 
 /// Variables of ours that say where things are and how the screens look.
-const NO_SETTINGS: [&str; 4] = ["TUI_TRAIN_HOME", "TUI_TRAIN_LIBTORCH", "TUI_TRAIN_THEME", "TUI_TRAIN_SIGNS"];
+const NO_SETTINGS: [&str; 5] =
+    ["TUI_TRAIN_HOME", "TUI_TRAIN_LIBTORCH", "TUI_TRAIN_THEME", "TUI_TRAIN_SIGNS", "TUI_TRAIN_UI"];
 
 /// Longest configuration file that is read, in bytes.
 const LONGEST: u64 = 1 << 20;

@@ -32,8 +32,21 @@ impl Terminal {
         rows: u16,
         cols: u16,
     ) -> Self {
+        Self::start_with(sandbox, arguments, settings, &[], rows, cols)
+    }
+
+    /// The same with more variables.
+    pub(super) fn start_with(
+        sandbox: &Sandbox,
+        arguments: &[&str],
+        settings: &[&str],
+        variables: &[(&str, &str)],
+        rows: u16,
+        cols: u16,
+    ) -> Self {
         let settings: Vec<&str> = SMALL.iter().chain(settings).copied().collect();
-        Self::of(sandbox, env!("CARGO_BIN_EXE_tui-train").as_ref(), arguments, &settings, (rows, cols))
+        let program = env!("CARGO_BIN_EXE_tui-train").as_ref();
+        Self::spawn(sandbox, program, arguments, &settings, variables, (rows, cols))
     }
 
     /// Starts that program with these settings.
@@ -42,6 +55,17 @@ impl Terminal {
         program: &Path,
         arguments: &[&str],
         settings: &[&str],
+        size: (u16, u16),
+    ) -> Self {
+        Self::spawn(sandbox, program, arguments, settings, &[], size)
+    }
+
+    fn spawn(
+        sandbox: &Sandbox,
+        program: &Path,
+        arguments: &[&str],
+        settings: &[&str],
+        variables: &[(&str, &str)],
         (rows, cols): (u16, u16),
     ) -> Self {
         let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
@@ -57,6 +81,9 @@ impl Terminal {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);
             }
+        }
+        for (name, value) in variables {
+            command.env(name, value);
         }
         command.cwd(sandbox.path(""));
         for setting in settings {
@@ -91,6 +118,39 @@ impl Terminal {
     /// Whether the alternate screen is shown.
     pub(crate) fn alternate(&self) -> bool {
         self.parser.lock().unwrap().screen().alternate_screen()
+    }
+
+    /// Everything that was sent so far.
+    pub(super) fn raw(&self) -> Vec<u8> {
+        self.raw.lock().unwrap().clone()
+    }
+
+    /// Waits until those bytes have been sent.
+    pub(super) fn wait_raw(&self, bytes: &str) {
+        wait_for(&format!("{bytes:?}"), || {
+            let raw = self.raw();
+            raw.windows(bytes.len()).any(|window| window == bytes.as_bytes()).then_some(())
+        });
+    }
+
+    /// Where a text stands on the screen: column and line, counted from 1 as the mouse does.
+    pub(super) fn find(&self, text: &str) -> (usize, usize) {
+        let screen = self.wait_text(text);
+        let (line, row) = screen.lines().enumerate().find(|(_, row)| row.contains(text)).unwrap();
+        let before = row.split(text).next().unwrap();
+        (before.chars().count() + 1, line + 1)
+    }
+
+    /// Presses and lets go of a button of the mouse, or turns the wheel: 0, or 64 and 65 for up and down.
+    pub(super) fn mouse(&mut self, button: u8, (column, row): (usize, usize)) {
+        let release = if button < 64 { format!("\x1b[<{button};{column};{row}m") } else { String::new() };
+        self.press(&format!("\x1b[<{button};{column};{row}M{release}"));
+    }
+
+    /// Clicks on a text.
+    pub(super) fn click(&mut self, text: &str) {
+        let place = self.find(text);
+        self.mouse(0, place);
     }
 
     /// Waits until the screen satisfies the condition, and returns it.
