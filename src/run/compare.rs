@@ -13,7 +13,7 @@ use super::{
     text, verdict,
 };
 use crate::{
-    config::{change, fields::FIELDS},
+    config::fields::FIELDS,
     protocol::{CommandRecord, SCHEMA, number},
 };
 
@@ -308,9 +308,10 @@ fn caveats(all: &[Standing], figures: &[Figures], over_seeds: bool) -> Vec<Strin
     caveats
 }
 
-/// Whether a key that a resumption may change has a part in what is learned, or how fast.
+/// Whether a key that was changed on the way has a part in what is learned, or how fast.
 fn matters(key: &str) -> bool {
-    change::sets_the_rate(key) || matches!(key, "train.max_updates" | "train.epochs" | "train.device")
+    let only_kept = key.starts_with("checkpoint.") || key.starts_with("log.");
+    !only_kept && !matches!(key, "train.validate_every" | "train.max_skipped")
 }
 
 #[cfg(test)]

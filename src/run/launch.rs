@@ -48,13 +48,14 @@ pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<Run
 /// The same for a run that is given these commands.
 ///
 /// # Errors
-/// The same.
+/// The same, or the settings that they change do not go together.
 pub fn start_with(
     home: &Home,
     resolved: &Resolved,
     name: &str,
     commands: &[Given],
 ) -> anyhow::Result<RunDir> {
+    script::check(resolved, commands)?;
     let (resolved, program) = prepare(resolved, libtorch::choose)?;
     let run = RunDir::create(home, name, &resolved)?;
     if !commands.is_empty() {

@@ -14,6 +14,7 @@ pub mod keeper;
 pub mod leave;
 pub mod metrics;
 pub mod nvml;
+mod over;
 pub mod process;
 pub mod restore;
 pub mod resume;
