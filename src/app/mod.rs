@@ -569,6 +569,7 @@ impl State {
             Msg::Runs(rows) => {
                 if !silent {
                     self.runs.load(rows);
+                    self.tell_interrupted();
                 }
                 self.renamed();
                 if self.form.last.is_none() {

@@ -189,20 +189,6 @@ impl State {
         }
     }
 
-    fn interrupt(&mut self) -> Vec<Effect> {
-        if self.leaving == Some(130) {
-            return vec![Effect::Quit { code: 130 }];
-        }
-        if !self.may_drive() && !self.starting {
-            return vec![Effect::Quit { code: 0 }];
-        }
-        self.leaving = Some(130);
-        self.overlay = Overlay::None;
-        self.say("stopping: the run saves a checkpoint; {key:interrupt} again leaves at once", false);
-        // A run that is just being started is stopped as soon as it is watched.
-        if self.link.stopping || self.starting { Vec::new() } else { self.command(Command::Stop) }
-    }
-
     /// Sends a command to the worker if there is one that listens to this UI.
     pub(super) fn command(&mut self, command: Command) -> Vec<Effect> {
         let why = match (&self.link.control, self.status()) {

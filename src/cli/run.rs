@@ -21,7 +21,7 @@ use super::{
 use crate::{
     config::{Config, Layers, Task, layers, own, validate},
     data::total_updates,
-    protocol::{Command, Event, Reason, Resumed, RunEnded, Update, Validation},
+    protocol::{Command, Event, Lineage, Reason, Resumed, RunEnded, Update, Validation},
     run::{
         Client, Home, RunDir, export, launch,
         list::Lister,
@@ -248,7 +248,8 @@ impl Printer {
         match event {
             Event::Header(header) => {
                 self.total = header.total_updates;
-                header.notes.iter().for_each(|note| output::message(note));
+                let lineage = header.forked_from.as_ref().map(Lineage::told);
+                lineage.iter().chain(&header.notes).for_each(|note| output::message(note));
                 let tokens = header.config.train.seq_len;
                 let of = match header.config.model.arch.task() {
                     Task::LanguageModel => format!("sequences of {tokens} tokens"),

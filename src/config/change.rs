@@ -95,14 +95,23 @@ fn text_of(value: &Value) -> String {
 
 /// The keys that `now` has another value of, with that value in TOML.
 pub fn literals(before: &Config, now: &Config) -> BTreeMap<String, String> {
+    others(before, now).into_iter().map(|(key, value)| (key, value.to_string())).collect()
+}
+
+/// The same as `key=value`, as [`Config::changed`] takes them.
+pub fn assignments(before: &Config, now: &Config) -> Vec<String> {
+    others(before, now).into_iter().map(|(key, value)| format!("{key}={}", text_of(&value))).collect()
+}
+
+fn others(before: &Config, now: &Config) -> Vec<(String, Value)> {
     let (Ok(before), Ok(now)) = (Table::try_from(before), Table::try_from(now)) else {
-        return BTreeMap::new();
+        return Vec::new();
     };
     let (mut were, mut are) = (Vec::new(), Vec::new());
     flatten("", &before, &mut were);
     flatten("", &now, &mut are);
     are.retain(|entry| !were.contains(entry));
-    are.into_iter().map(|(key, value)| (key, value.to_string())).collect()
+    are
 }
 
 /// Checks that a run may go on with this configuration instead of that one: only what leaves the meaning of its state
@@ -188,6 +197,11 @@ mod tests {
         assert_eq!(literals, now.explicit);
         let text: String = literals.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
         assert_eq!(Layers::new().with_toml(&text, "file").unwrap().resolve().unwrap().config, now.config);
+        let set = ["optimizer.name=lion", "optimizer.lion.betas=[0.8,0.9]", "optimizer.no_decay=bias,norm"];
+        let further = now.config.changed(&now.explicit, &set).unwrap().config;
+        let assigned = assignments(&before.config, &further);
+        assert!(assigned.contains(&"schedule.name=constant".to_owned()), "{assigned:?}");
+        assert_eq!(before.config.changed(&before.explicit, &assigned).unwrap().config, further);
     }
 
     #[test]

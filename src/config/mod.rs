@@ -8,6 +8,7 @@ pub mod change;
 pub mod device;
 pub mod error;
 pub mod fields;
+pub mod file_kind;
 pub mod grid;
 pub mod layers;
 pub mod name_pattern;

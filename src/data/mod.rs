@@ -5,6 +5,7 @@
 //! text        the files of `data.path`, as a stream of documents
 //! labelled    sentences with a label: the built-in pairs, or a .csv, .tsv or .jsonl file
 //! tokenizer   text becomes ids: its bytes, or a Hugging Face tokenizer.json
+//! unborne     what the library behind that does not bear
 //! bpe         a vocabulary learnt from the text
 //! encode      a stream of documents becomes a stream of ids, on all cores
 //! store       tokens and vocabularies that are kept on the disk
@@ -43,6 +44,7 @@ mod text;
 mod token_file;
 pub mod tokenizer;
 mod tokens;
+mod unborne;
 pub mod windows;
 
 pub use batch::{Batch, IGNORE};

@@ -34,12 +34,11 @@ pub fn plan(run: &RunDir, at: Option<u64>, set: &[String]) -> anyhow::Result<Pla
     own::present(&run.config()?)?;
     let (checkpoint, info) = checkpoint::chosen(run, at)?;
     let (config, explicit) = in_force(run, &info)?;
-    let mut resolved = config.changed(&explicit, set)?;
+    let resolved = config.changed(&explicit, set)?;
     // The weights must fit whatever has become of the model; where they once came from does not matter any more.
     let mut model = resolved.config.model.clone();
     model.weights = Some(checkpoint.model().display().to_string());
     weights::plan(&model)?;
-    resolved.notes.insert(0, format!("forked from run {} at update {}", run.id(), info.update));
     Ok(Plan { resolved, run: run.clone(), checkpoint, info })
 }
 

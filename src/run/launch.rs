@@ -21,7 +21,9 @@ use super::{
 };
 use crate::{
     config::{
-        DeviceName, NamePattern, Precision, Resolved, Task, Tokenizer, TrainConfig, change, own as own_task,
+        DeviceName, NamePattern, Precision, Resolved, Task, Tokenizer, TrainConfig, change,
+        file_kind::{self, Layout},
+        own as own_task,
         validate,
     },
     ledger,
@@ -47,13 +49,14 @@ pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<Run
 /// The same for a run that is given these commands.
 ///
 /// # Errors
-/// The same.
+/// The same, or the settings that they change do not go together.
 pub fn start_with(
     home: &Home,
     resolved: &Resolved,
     name: &str,
     commands: &[Given],
 ) -> anyhow::Result<RunDir> {
+    script::check(resolved, commands)?;
     let (resolved, program) = prepare(resolved, libtorch::choose)?;
     let run = RunDir::create(home, name, &resolved)?;
     if !commands.is_empty() {
@@ -251,17 +254,15 @@ fn notes(resolved: &Resolved) -> Vec<String> {
 fn text(resolved: &Resolved) -> Option<String> {
     let (config, explicit) = (&resolved.config, &resolved.explicit);
     let path = config.data.path.as_ref().filter(|_| config.model.arch.task() == Task::LanguageModel)?;
-    let lower = path.to_lowercase();
-    let name = [".gz", ".gzip", ".zst", ".zstd"].iter().find_map(|packing| lower.strip_suffix(packing));
-    let kind =
-        Path::new(name.unwrap_or(&lower)).extension().and_then(|kind| kind.to_str()).unwrap_or_default();
-    let rows = matches!(kind, "jsonl" | "ndjson" | "csv" | "tsv" | "parquet");
-    if kind == "json" || rows && config.data.field.is_empty() {
+    let name = Path::new(path);
+    let rows = file_kind::of(name).1 != Layout::Text;
+    let json = file_kind::extension(&file_kind::unpacked(name).1).is_some_and(|kind| kind == "json");
+    if json || rows && config.data.field.is_empty() {
         return Some(format!(
             "{path} is trained on as the text it is, with its marks and the names of its columns"
         ));
     }
-    (!rows && explicit.contains_key("data.field") && !Path::new(path).is_dir()).then(|| {
+    (!rows && explicit.contains_key("data.field") && !name.is_dir()).then(|| {
         format!("data.field has no effect: {path} is no .jsonl, .csv or .tsv file, and all of it is text")
     })
 }

@@ -151,11 +151,7 @@ fn without_figures(message: &str) -> String {
 /// What was said once: with the configuration, and when the run began.
 fn notes(record: &Record) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(header) = &record.header {
-        // Where a fork comes from is told by its lineage.
-        let lineage = |note: &&String| header.forked_from.is_some() && note.starts_with("forked from run ");
-        notes.extend(header.notes.iter().filter(|note| !lineage(note)).cloned());
-    }
+    notes.extend(record.header.iter().flat_map(|header| &header.notes).cloned());
     let told = record.alerts.iter().filter(|alert| alert.level == Level::Info);
     notes.extend(told.map(|alert| alert.message.clone()));
     notes

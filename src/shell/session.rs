@@ -398,8 +398,18 @@ impl Session {
     /// Says on the normal screen where the run is and how to see it again.
     fn farewell(&self) {
         for run in &self.state.others.runs {
-            let text = format!("run {} goes on without the screens\n", run.id);
-            let _ = io::stderr().write_all(plain_lines(&text).as_bytes());
+            say(&format!(
+                "run {} goes on without the screens\n  stop it:     tui-train stop {}\n",
+                run.id, run.id
+            ));
+        }
+        // Whoever stopped a run may take it that nothing trains any more.
+        let waiting = Queue::of(&self.home).waiting().unwrap_or_default();
+        if let (Some(_), Some(next)) = (self.state.leaving, waiting.first()) {
+            let (count, verb) = (waiting.len(), if waiting.len() == 1 { "waits" } else { "wait" });
+            say(&format!(
+                "the queue goes on: {count} {verb} there, and the next one starts by itself\n  take it out: tui-train stop {next}\n"
+            ));
         }
         let (Some(run), Some(status)) = (&self.watched, self.state.status()) else { return };
         let program = own::program();
@@ -433,7 +443,11 @@ impl Session {
             )
         };
         text.push_str(&format!("  its folder:  {}\n", run.path().display()));
-        // The terminal may be gone.
-        let _ = io::stderr().write_all(plain_lines(&text).as_bytes());
+        say(&text);
     }
+}
+
+/// Lines for the normal screen. The terminal may be gone.
+fn say(text: &str) {
+    let _ = io::stderr().write_all(plain_lines(text).as_bytes());
 }

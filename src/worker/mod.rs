@@ -16,6 +16,7 @@ pub mod leave;
 pub mod metrics;
 pub mod nvml;
 pub mod own;
+mod over;
 pub mod process;
 pub mod recorder;
 pub mod restore;

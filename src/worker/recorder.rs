@@ -4,6 +4,7 @@ mod start;
 
 use std::{
     collections::BTreeMap,
+    io,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -17,7 +18,7 @@ use anyhow::{Context, bail};
 use super::{
     commands::record as command_record,
     control::{Back, Incoming, Status},
-    event_log::{EventLog, Events},
+    event_log::{EventLog, Events, Files},
     telemetry::{self, Telemetry},
 };
 use crate::{
@@ -312,18 +313,17 @@ impl Recorder {
         self.events = Events::closed();
         let wall_seconds = self.time();
         let told_state = &self.told;
-        let finish = |record: &Record| {
-            let so_far = Finish::so_far(record);
-            let measured = Measured {
-                state_elements: told_state.elements(),
-                state_bytes: told_state.bytes(),
-                peak_host_rss: telemetry::resident_peak().or(so_far.measured.peak_host_rss),
-                peak_source: "the operating system; parameters and state as the loop told them".to_owned(),
-                ..so_far.measured
-            };
-            Finish { reason, wall_seconds, measured, ..so_far }
+        let (writer, record, written) = log.finish().context("the record of the run could not be written")?;
+        let so_far = Finish::so_far(&record);
+        let measured = Measured {
+            state_elements: told_state.elements(),
+            state_bytes: told_state.bytes(),
+            peak_host_rss: telemetry::resident_peak().or(so_far.measured.peak_host_rss),
+            peak_source: "the operating system; parameters and state as the loop told them".to_owned(),
+            ..so_far.measured
         };
-        let closed = close(&self.run, log, message, finish);
+        let finish = Finish { reason, wall_seconds, measured, ..so_far };
+        let closed = close(&self.run, writer, &record, written, finish, message);
         socket::remove(&self.run);
         told.and(closed)
     }
@@ -337,20 +337,20 @@ impl Drop for Recorder {
     }
 }
 
-/// Writes the summary of a run and the last line of its record. Every sender of events must be gone.
+/// Writes the summary of a run and the last line of its record, whose events before that one were `written` or not.
 ///
 /// # Errors
 /// A part of it could not be written.
 pub(super) fn close(
     run: &RunDir,
-    log: EventLog,
+    mut writer: Files,
+    record: &Record,
+    written: io::Result<()>,
+    finish: Finish,
     message: Option<String>,
-    finish: impl FnOnce(&Record) -> Finish,
 ) -> anyhow::Result<()> {
-    let (mut writer, record, written) = log.finish().context("the record of the run could not be written")?;
-    let finish = finish(&record);
     let reason = finish.reason;
-    let summary = summary::build(&record, finish).context("the record has no header")?;
+    let summary = summary::build(record, finish).context("the record has no header")?;
     let json = serde_json::to_vec_pretty(&summary)?;
     let summed_up = atomic::write_file(&run.summary_json(), &json)
         .and_then(|()| atomic::write_file(&run.summary_md(), export::markdown::summary(&summary).as_bytes()));

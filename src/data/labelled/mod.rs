@@ -16,12 +16,9 @@ use std::{fs, io, path::Path};
 
 use super::{
     DataError, corpus, pairs,
-    text::{
-        chunks::Chunks,
-        kind::{self, Layout},
-        unpack::Meter,
-    },
+    text::{chunks::Chunks, unpack::Meter},
 };
+use crate::config::file_kind::{self, Layout};
 
 pub(super) use classes::Classes;
 pub(super) use delimited::Quotes;
@@ -80,7 +77,7 @@ impl Examples {
         if kind_of_file.is_dir() {
             return Err(DataError::TableFolder { path: name });
         }
-        let (packing, layout) = kind::of(path);
+        let (packing, layout) = file_kind::of(path);
         let delimiter = match layout {
             _ if !kind_of_file.is_file() => return Err(DataError::NotATable { path: name }),
             Layout::Delimited(delimiter) => Some(delimiter),

@@ -12,9 +12,9 @@ use super::{
         labelled::{Quotes, kind_of, object},
     },
     chunks::{Chunks, Reader, Slot},
-    kind::{self, Layout, Packing},
     unpack::Meter,
 };
+use crate::config::file_kind::{self, Layout, Packing};
 
 /// Longest line of a file with one object a line, and longest field in quotes, in bytes.
 const LONGEST_ROW: usize = 256 << 20;
@@ -39,7 +39,7 @@ pub(in crate::data) fn read(
     meter: &Meter,
     sink: &mut dyn Sink,
 ) -> Result<(), DataError> {
-    let (packing, layout) = kind::of(path);
+    let (packing, layout) = file_kind::of(path);
     let chunks = || Chunks::open(path, packing, meter.clone());
     match layout {
         Layout::Parquet => Err(DataError::Parquet { path: path.display().to_string() }),
