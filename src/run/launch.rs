@@ -250,15 +250,15 @@ fn text(resolved: &Resolved) -> Option<String> {
     let name = [".gz", ".gzip", ".zst", ".zstd"].iter().find_map(|packing| lower.strip_suffix(packing));
     let kind =
         Path::new(name.unwrap_or(&lower)).extension().and_then(|kind| kind.to_str()).unwrap_or_default();
-    let rows = matches!(kind, "jsonl" | "ndjson" | "csv" | "tsv" | "parquet");
+    let rows = matches!(kind, "jsonl" | "ndjson" | "csv" | "tsv");
     if kind == "json" || rows && config.data.field.is_empty() {
         return Some(format!(
             "{path} is trained on as the text it is, with its marks and the names of its columns"
         ));
     }
-    (!rows && explicit.contains_key("data.field") && !Path::new(path).is_dir()).then(|| {
-        format!("data.field has no effect: {path} is no .jsonl, .csv or .tsv file, and all of it is text")
-    })
+    (!rows && kind != "parquet" && explicit.contains_key("data.field") && !Path::new(path).is_dir()).then(
+        || format!("data.field has no effect: {path} is no .jsonl, .csv or .tsv file, and all of it is text"),
+    )
 }
 
 /// What the chosen types of numbers mean on the chosen device.
