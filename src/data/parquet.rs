@@ -3,10 +3,12 @@
 //! Only the pages that hold those rows are in memory, whatever the size of the file and of its row groups.
 
 use std::{
+    cell::Cell,
     fs::File,
     io::{self, Read, Seek, SeekFrom},
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook},
     path::Path,
+    sync::Once,
 };
 
 use ::parquet::{
@@ -60,14 +62,14 @@ impl Holds {
 
 /// One value.
 #[derive(Debug, Clone)]
-pub(super) enum Cell {
+pub(super) enum Value {
     Null,
     Bytes(ByteArray),
     Integer(i128),
     Truth(bool),
 }
 
-impl Cell {
+impl Value {
     /// The text of a column that holds text; nothing where the row has none.
     ///
     /// # Errors
@@ -154,7 +156,7 @@ impl Table {
         &self,
         columns: &[usize],
         meter: &Meter,
-        each: &mut dyn FnMut(usize, &[Cell]) -> Result<(), DataError>,
+        each: &mut dyn FnMut(usize, &[Value]) -> Result<(), DataError>,
     ) -> Result<(), DataError> {
         let metadata = self.reader.metadata();
         let descriptor = metadata.file_metadata().schema_descr();
@@ -270,18 +272,18 @@ impl Column {
     }
 
     /// The next values, at most so many.
-    fn next(&mut self, left: usize) -> Result<std::vec::IntoIter<Cell>, ParquetError> {
+    fn next(&mut self, left: usize) -> Result<std::vec::IntoIter<Value>, ParquetError> {
         let (rows, nullable, signed) = (left.min(AT_ONCE), self.nullable, self.signed);
         let small = |value: i32| if signed { i128::from(value) } else { i128::from(value as u32) };
         let large = |value: i64| if signed { i128::from(value) } else { i128::from(value as u64) };
         match &mut self.reader {
-            ColumnReader::ByteArrayColumnReader(reader) => values(reader, rows, nullable, Cell::Bytes),
-            ColumnReader::BoolColumnReader(reader) => values(reader, rows, nullable, Cell::Truth),
+            ColumnReader::ByteArrayColumnReader(reader) => values(reader, rows, nullable, Value::Bytes),
+            ColumnReader::BoolColumnReader(reader) => values(reader, rows, nullable, Value::Truth),
             ColumnReader::Int32ColumnReader(reader) => {
-                values(reader, rows, nullable, |value| Cell::Integer(small(value)))
+                values(reader, rows, nullable, |value| Value::Integer(small(value)))
             }
             ColumnReader::Int64ColumnReader(reader) => {
-                values(reader, rows, nullable, |value| Cell::Integer(large(value)))
+                values(reader, rows, nullable, |value| Value::Integer(large(value)))
             }
             _ => Err(ParquetError::General("a column of another kind than its schema says".to_owned())),
         }
@@ -293,13 +295,13 @@ fn values<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     rows: usize,
     nullable: bool,
-    cell: impl Fn(T::T) -> Cell,
-) -> Result<std::vec::IntoIter<Cell>, ParquetError> {
+    cell: impl Fn(T::T) -> Value,
+) -> Result<std::vec::IntoIter<Value>, ParquetError> {
     let (mut levels, mut values) = (Vec::new(), Vec::new());
     reader.read_records(rows, nullable.then_some(&mut levels), None, &mut values)?;
     let mut values = values.into_iter().map(cell);
-    let cells: Vec<Cell> = if nullable {
-        let one = |level: &i16| if *level > 0 { values.next().unwrap_or(Cell::Null) } else { Cell::Null };
+    let cells: Vec<Value> = if nullable {
+        let one = |level: &i16| if *level > 0 { values.next().unwrap_or(Value::Null) } else { Value::Null };
         levels.iter().map(one).collect()
     } else {
         values.collect()
@@ -307,12 +309,29 @@ fn values<T: DataType>(
     Ok(cells.into_iter())
 }
 
-/// What the reader says; it may panic over a file that is damaged.
+thread_local! {
+    /// Whether a panic of this thread is caught and told as a damaged file.
+    static CAUGHT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What the reader says; it may panic over a file that is damaged, and nothing is written about that.
 fn guarded<T>(path: &str, read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, DataError> {
-    let problem = match catch_unwind(AssertUnwindSafe(read)) {
+    static SET: Once = Once::new();
+    SET.call_once(|| {
+        let before = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !CAUGHT.try_with(Cell::get).unwrap_or(false) {
+                before(panic);
+            }
+        }));
+    });
+    CAUGHT.set(true);
+    let outcome = catch_unwind(AssertUnwindSafe(read));
+    CAUGHT.set(false);
+    let problem = match outcome {
         Ok(Ok(value)) => return Ok(value),
         Ok(Err(error)) => error.to_string(),
-        Err(_) => "its reader panicked".to_owned(),
+        Err(_) => "its reader gave up".to_owned(),
     };
     let problem = problem.split_whitespace().collect::<Vec<_>>().join(" ");
     Err(DataError::DamagedTable { path: path.to_owned(), problem })

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{
     super::{
-        parquet::{Cell, Holds, Table},
+        parquet::{Holds, Table, Value},
         text::unpack::Meter,
     },
     DataError, Example,
@@ -47,7 +47,7 @@ pub(super) fn rows(
     table.rows(&places, meter, &mut |row, cells| {
         let cell = |column: &Column| {
             let at = places.iter().position(|place| *place == column.at);
-            at.and_then(|at| cells.get(at)).unwrap_or(&Cell::Null)
+            at.and_then(|at| cells.get(at)).unwrap_or(&Value::Null)
         };
         let text = |column: &Column| Ok(cell(column).text(&column.name)?.unwrap_or_default().to_owned());
         let label = |column: &Column| cell(column).label(&column.name);

@@ -201,11 +201,19 @@ fn bytes_that_are_wrong_are_told_or_read_and_nothing_else() {
     for name in ["snappy", "zstd", "gzip", "lz4", "none"] {
         let whole = std::fs::read(fixture(&format!("{name}.parquet"))).unwrap();
         let mut refused = 0;
-        for at in (0..whole.len()).step_by(3) {
+        for at in (0..whole.len()).step_by(7) {
             let mut broken = whole.clone();
             broken[at] ^= 1 << (at % 8);
             refused += u32::from(read(&broken).is_err());
         }
         assert!(refused > 20, "{name}: {refused}");
     }
+}
+
+#[test]
+fn a_reader_that_gives_up_is_a_damaged_file() {
+    let outcome = guarded::<()>("t.parquet", || panic!("not for anybody's eyes"));
+    let message = outcome.unwrap_err().to_string();
+    assert!(message.contains("t.parquet is damaged") && !message.contains("eyes"), "{message}");
+    assert!(!CAUGHT.get());
 }

@@ -388,18 +388,16 @@ fn encodings_may_be_mixed_in_a_folder_and_those_that_are_not_utf_8_are_named() {
     ]);
     let opened = open_at(folder.path()).unwrap();
     assert_eq!(bytes(&opened.train), "é\0four\0".as_bytes());
-    assert_eq!(counts(&opened.report), [("not UTF-8", 4)]);
+    assert_eq!(counts(&opened.report), [("binary (NUL byte)", 1), ("not UTF-8", 3)]);
     let named = [
         "b.txt at byte 3 (line 1): not UTF-8",
-        "c.txt at byte 0 (line 1): not UTF-8",
+        "c.txt at byte 3 (line 1): binary (NUL byte)",
         "d.txt at byte 10 (line 3): not UTF-8",
         "f.csv at byte 12 (line 3): not UTF-8",
     ];
     assert_eq!(opened.report.left_out_named, named);
-    // Without the mark in front it is the NUL bytes that tell.
-    fs::write(folder.path().join("c.txt"), &wide("one")[2..]).unwrap();
     let message = open_at(&folder.path().join("c.txt")).unwrap_err().to_string();
-    assert!(message.contains("NUL byte at byte 1 (line 1)") && message.contains("UTF-16"), "{message}");
+    assert!(message.contains("NUL byte at byte 3 (line 1)") && message.contains("UTF-16"), "{message}");
 }
 
 #[test]
