@@ -50,7 +50,10 @@ impl State {
             Stands::Over => ("the command that goes on with it", "resume"),
             Stands::Complete => return vec![Effect::CopyAgain { run }],
         };
-        vec![Effect::Copy { what: what.into(), text: format!("{} {verb} {}", own::program(), shell_word(&run)) }]
+        vec![Effect::Copy {
+            what: what.into(),
+            text: format!("{} {verb} {}", own::program(), shell_word(&run)),
+        }]
     }
 
     fn no_run(&mut self) -> Vec<Effect> {

@@ -209,14 +209,14 @@ pub const FIELDS: &[Field] = &[
         Kind::Text,
         "",
         "",
-        "a UTF-8 text, .jsonl, .csv or .tsv file, or a folder of them; also .gz and .zst; to classify: a table",
+        "a UTF-8 text, .jsonl, .csv or .tsv file, or a folder of them; also .gz and .zst, and .parquet where the program was built for it; to classify: tables",
     ),
     field(
         "data.field",
         Kind::Text,
         "\"text\"",
         "",
-        "what holds the text in .jsonl, .csv and .tsv; empty: all of it",
+        "what holds the text in .jsonl, .csv, .tsv and .parquet; empty: all of it",
     ),
     field("data.columns", Kind::List, "[]", "", "to classify: one or two sentences, then the label"),
     field(

@@ -156,7 +156,7 @@ fn data(config: &Config) -> Result<(), ConfigError> {
         (Source::Path, _) if data.path.is_none() => {
             let kind = match task {
                 Task::LanguageModel => "a UTF-8 text, .jsonl, .csv or .tsv file, or a folder of them",
-                Task::Classification | Task::Own => "a .csv, .tsv or .jsonl file",
+                Task::Classification | Task::Own => "a .csv, .tsv or .jsonl file, or a folder of them",
             };
             return conflict(format!("data.source = \"path\" needs data.path: {kind}"));
         }

@@ -15,7 +15,12 @@ use tokenizers::{
     processors::bert::BertProcessing,
 };
 
-use super::{DataError, encode::Pieces};
+use super::{
+    DataError,
+    encode::Pieces,
+    store::Store,
+    tokenizer::{Encoder, TokenizerText},
+};
 use crate::config::Task;
 
 /// Ends a document; its id is 0.
@@ -49,6 +54,31 @@ impl Pupil {
             }
         }
     }
+}
+
+/// The vocabulary that is kept under that key, if there is one.
+pub(super) fn kept(size: usize, store: &Store, key: &str) -> Option<Encoder> {
+    TokenizerText::learnt(size, store.get("vocabularies", key)?).load().ok()
+}
+
+/// The same, or else the vocabulary that is learnt now, which is then kept.
+///
+/// # Errors
+/// What `learn` says, and a vocabulary that is none.
+pub(super) fn kept_or_learnt(
+    size: usize,
+    store: Option<&Store>,
+    key: &str,
+    learn: impl FnOnce() -> Result<String, DataError>,
+) -> Result<Encoder, DataError> {
+    if let Some(kept) = store.and_then(|store| kept(size, store, key)) {
+        return Ok(kept);
+    }
+    let text = learn()?;
+    if let Some(store) = store {
+        store.keep("vocabularies", key, &text);
+    }
+    TokenizerText::learnt(size, text).load()
 }
 
 /// Learns a vocabulary of at most `size` tokens from what `teach` gives to the pupil. The same text gives the same

@@ -14,7 +14,7 @@ use super::{
     split::split,
     store::{self, Store},
     text::{self, Limits, Opened, Wanted},
-    tokenizer::{Choice, Encoder, Ready, TokenizerText},
+    tokenizer::{Choice, Encoder, Ready},
     tokens::Tokens,
 };
 use crate::{
@@ -136,6 +136,7 @@ impl Dataset {
                 (Source::Stories, _) => Self::streams(
                     Corpus::stories()?,
                     &choice,
+                    store,
                     model.vocab_size,
                     fraction,
                     config.train.seq_len,
@@ -153,7 +154,7 @@ impl Dataset {
                     encoder.marks_rows()?;
                 }
                 let examples = match (data.source, path()) {
-                    (Source::Path, Some(path)) => Examples::read(path, &data.columns)?,
+                    (Source::Path, Some(path)) => Examples::read(path, &data.columns, watch)?,
                     (Source::Path, None) => {
                         return Err(DataError::MissingTable { path: "(not set)".to_owned() });
                     }
@@ -167,7 +168,10 @@ impl Dataset {
                 };
                 let encoder = match ready {
                     Ready::Now(encoder) => encoder,
-                    Ready::Learn(size) => rows::learnt(size, &examples, fraction)?,
+                    Ready::Learn(size) => {
+                        let long = examples.bytes() >= limits.kept_from as u64;
+                        rows::learnt(size, &examples, fraction, store.filter(|_| long))?
+                    }
                 };
                 Self::rows(&examples, model.num_labels, &encoder, fraction, config.train.seq_len)
             }
@@ -179,13 +183,14 @@ impl Dataset {
     /// # Errors
     /// Fewer than `seq_len + 1` tokens are left to train on.
     pub fn from_corpus(corpus: Corpus, validation_fraction: f64, seq_len: usize) -> Result<Self, DataError> {
-        Self::streams(corpus, &Choice::Bytes, usize::MAX, validation_fraction, seq_len)
+        Self::streams(corpus, &Choice::Bytes, None, usize::MAX, validation_fraction, seq_len)
     }
 
     /// A text in memory.
     fn streams(
         corpus: Corpus,
         choice: &Choice,
+        store: Option<&Store>,
         vocab_size: usize,
         validation_fraction: f64,
         seq_len: usize,
@@ -200,13 +205,15 @@ impl Dataset {
         let encoder = match choice.ready()? {
             Ready::Now(encoder) => encoder,
             Ready::Learn(size) => {
-                let text = bpe::learn(size, Task::LanguageModel, |pupil| {
-                    encode::each_document(&train, &mut |text| {
-                        pupil.read(text);
-                        Ok(())
+                let key = store::key(&[b"text", size.to_string().as_bytes(), &train]);
+                bpe::kept_or_learnt(size, store, &key, || {
+                    bpe::learn(size, Task::LanguageModel, |pupil| {
+                        encode::each_document(&train, &mut |text| {
+                            pupil.read(text);
+                            Ok(())
+                        })
                     })
-                })?;
-                TokenizerText::learnt(size, text).load()?
+                })?
             }
         };
         encoder.fits(Task::LanguageModel, vocab_size)?;
@@ -263,8 +270,9 @@ impl Dataset {
             train_sequences: parts.train.len(),
             validation_tokens: parts.validation.tokens(),
             validation_sequences: parts.validation.len(),
+            left_out: examples.left_out.counts.clone(),
+            left_out_named: examples.left_out.named.clone(),
             labels: classes.names,
-            ..DataReport::default()
         };
         if parts.truncated > 0 {
             report

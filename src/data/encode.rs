@@ -1,7 +1,7 @@
 //! A stream of documents becomes a stream of ids, in pieces and on all cores.
 
 use std::{
-    mem,
+    io, mem,
     sync::{
         Arc,
         mpsc::{Receiver, sync_channel},
@@ -68,11 +68,32 @@ fn piece(document: &str, longest: usize) -> usize {
     })
 }
 
-/// Where ids go.
-#[derive(Debug)]
-pub(super) enum Out<'a> {
-    Memory(Vec<u32>),
-    File(&'a mut TokenWriter),
+/// Where ids go: into memory, or into a file.
+pub(super) trait Keeps {
+    /// Takes ids, all of which are below the vocabulary.
+    fn ids(&mut self, ids: &[u32]) -> io::Result<()>;
+    /// Takes ids of one byte each.
+    fn bytes(&mut self, ids: &[u8]) -> io::Result<()>;
+}
+
+impl Keeps for Vec<u32> {
+    fn ids(&mut self, ids: &[u32]) -> io::Result<()> {
+        self.extend_from_slice(ids);
+        Ok(())
+    }
+    fn bytes(&mut self, ids: &[u8]) -> io::Result<()> {
+        self.extend(ids.iter().map(|id| u32::from(*id)));
+        Ok(())
+    }
+}
+
+impl Keeps for &mut TokenWriter {
+    fn ids(&mut self, ids: &[u32]) -> io::Result<()> {
+        self.push(ids)
+    }
+    fn bytes(&mut self, ids: &[u8]) -> io::Result<()> {
+        self.push_bytes(ids)
+    }
 }
 
 /// Pieces of documents, and which of them end one.
@@ -81,7 +102,7 @@ type Encoded = Vec<(Result<Vec<u32>, DataError>, bool)>;
 
 /// Takes documents bit by bit and writes their ids in order, while the next ones are read.
 #[derive(Debug)]
-pub(super) struct Stream<'a> {
+pub(super) struct Stream<'a, K> {
     encoder: &'a Encoder,
     pieces: Pieces,
     batch: Batch,
@@ -89,14 +110,14 @@ pub(super) struct Stream<'a> {
     bytes: usize,
     /// The batch before, which is being encoded.
     pending: Option<Receiver<Encoded>>,
-    out: Out<'a>,
+    out: K,
     /// Where the ids cannot be written, for messages.
     place: String,
 }
 
-impl<'a> Stream<'a> {
+impl<'a, K: Keeps> Stream<'a, K> {
     /// A stream of nothing yet. `place` names where it is written.
-    pub(super) fn new(encoder: &'a Encoder, out: Out<'a>, place: String) -> Self {
+    pub(super) fn new(encoder: &'a Encoder, out: K, place: String) -> Self {
         Self { encoder, pieces: Pieces::default(), batch: Vec::new(), bytes: 0, pending: None, out, place }
     }
 
@@ -133,7 +154,7 @@ impl<'a> Stream<'a> {
     ///
     /// # Errors
     /// As [`Self::push`].
-    pub(super) fn finish(mut self) -> Result<Out<'a>, DataError> {
+    pub(super) fn finish(mut self) -> Result<K, DataError> {
         self.take_rest(false);
         self.encode()?;
         self.receive()?;
@@ -185,20 +206,13 @@ impl<'a> Stream<'a> {
             if ended && let Some(end) = encoder.end() {
                 ids.push(end);
             }
-            match &mut self.out {
-                Out::Memory(all) => all.extend_from_slice(&ids),
-                Out::File(file) => file.push(&ids).map_err(|error| unwritable(&self.place, &error))?,
-            }
+            self.out.ids(&ids).map_err(|error| unwritable(&self.place, &error))?;
         }
         Ok(())
     }
 
     fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), DataError> {
-        match &mut self.out {
-            Out::Memory(all) => all.extend(bytes.iter().map(|byte| u32::from(*byte))),
-            Out::File(file) => file.push_bytes(bytes).map_err(|error| unwritable(&self.place, &error))?,
-        }
-        Ok(())
+        self.out.bytes(bytes).map_err(|error| unwritable(&self.place, &error))
     }
 }
 
@@ -217,16 +231,13 @@ fn encoded(encoder: &FileEncoder, batch: Batch) -> Encoded {
 /// The tokenizer fails on a text, or makes an id that its own vocabulary does not have.
 pub(super) fn in_memory(encoder: &Encoder, text: Vec<u8>) -> Result<Tokens, DataError> {
     let Encoder::File(file) = encoder else { return Ok(Tokens::from_bytes(text)) };
-    let mut stream = Stream::new(encoder, Out::Memory(Vec::with_capacity(text.len() / 4)), String::new());
+    let mut stream = Stream::new(encoder, Vec::with_capacity(text.len() / 4), String::new());
     each_document(&text, &mut |piece| match piece {
         Some(piece) => stream.push(piece),
         None => stream.end(),
     })?;
     drop(text);
-    match stream.finish()? {
-        Out::Memory(ids) => Tokens::from_ids(ids, file.vocabulary()).map_err(|id| file.foreign(id)),
-        Out::File(_) => Err(file.failed("its ids went elsewhere")),
-    }
+    Ok(Tokens::from_ids(stream.finish()?, file.vocabulary()))
 }
 
 /// The documents of a text one after another: each as a whole, and nothing where it ends.
@@ -292,7 +303,7 @@ mod tests {
         let long = line.repeat((AT_ONCE + PIECE) / line.len());
         let text = format!("{long}\0the sun\0{line}");
         let whole = in_memory(&encoder, text.clone().into_bytes()).unwrap();
-        let mut stream = Stream::new(&encoder, Out::Memory(Vec::new()), String::new());
+        let mut stream = Stream::new(&encoder, Vec::new(), String::new());
         for (at, part) in text.split('\0').enumerate() {
             if at > 0 {
                 stream.end().unwrap();
@@ -304,8 +315,7 @@ mod tests {
                 rest = behind;
             }
         }
-        let Out::Memory(ids) = stream.finish().unwrap() else { panic!("it went elsewhere") };
-        let ids: Vec<i32> = ids.into_iter().map(|id| id as i32).collect();
+        let ids: Vec<i32> = stream.finish().unwrap().into_iter().map(|id| id as i32).collect();
         assert_eq!(ids, whole.ids(0..usize::MAX).unwrap());
         let each = whole.ids(0..9).unwrap();
         assert_eq!(each, [4, 5, 8, 10, 4, 7, 6, 9, 4]);

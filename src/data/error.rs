@@ -30,9 +30,33 @@ pub enum DataError {
     )]
     Damaged { path: String, packing: &'static str, bytes: u64, problem: String },
     #[error(
-        "{path} is a Parquet file, which this program does not read: write its text as .jsonl, for example with `python -c \"import pandas; pandas.read_parquet('in.parquet').to_json('out.jsonl', orient='records', lines=True)\"`"
+        "{path} is a Parquet file, and this program was built without its reader: build it with `cargo install --path . --features parquet`, or write the table as .jsonl, for example with `python -c \"import pandas; pandas.read_parquet('in.parquet').to_json('out.jsonl', orient='records', lines=True)\"`"
     )]
     Parquet { path: String },
+    #[error(
+        "{path} is a packed Parquet file, and its columns lie at places that packing hides: unpack it first (its pages are packed as they are)"
+    )]
+    PackedTable { path: String },
+    #[error(
+        "{path} is a Parquet file, which cannot be trained on as it is: name the column that holds its text with data.field"
+    )]
+    NoPlainText { path: String },
+    #[error(
+        "{path} ends early: its {bytes} bytes begin as a Parquet file, and the list of its columns, which comes last, is missing; copy or download it again"
+    )]
+    TableEndsEarly { path: String, bytes: u64 },
+    #[error(
+        "{path} is damaged, or no Parquet file that can be read ({problem}): copy or download it again, or give it the name of what it is"
+    )]
+    DamagedTable { path: String, problem: String },
+    #[error(
+        "{path} has no column `{field}` (those with text are: {columns}): name what holds the text with data.field"
+    )]
+    NoTextColumn { path: String, field: String, columns: String },
+    #[error("the column `{column}` of {path} holds {kind}: expected {expected}; name another one with {key}")]
+    ColumnKind { path: String, column: String, kind: &'static str, expected: &'static str, key: &'static str },
+    #[error("{path}, row {row}: {fault}")]
+    TableRow { path: String, row: usize, fault: RowFault },
     #[error(
         "{path} has no `{field}` (it has {columns}): name what holds the text with data.field, or set data.field = \"\" to train on the file as it is"
     )]
@@ -69,10 +93,15 @@ pub enum DataError {
     #[error("data.source = \"{given}\" does not suit this model: use {instead}, or data.path")]
     WrongSource { given: &'static str, instead: &'static str },
 
-    #[error("data.path = {path} does not exist: to classify, give a .csv, .tsv or .jsonl file")]
+    #[error(
+        "data.path = {path} does not exist: to classify, give a .csv, .tsv or .jsonl file, or a folder of them"
+    )]
     MissingTable { path: String },
-    #[error("data.path = {path} is a folder: to classify, give one .csv, .tsv or .jsonl file")]
-    TableFolder { path: String },
+    #[error(
+        "no rows to classify in {path}: {}; to classify, give a .csv, .tsv or .jsonl file, or a folder of them",
+        left_out_in_words(.left_out)
+    )]
+    NoTables { path: String, left_out: Vec<(String, u64)> },
     #[error(
         "data.path = {path} holds no labels that can be read: to classify, give a .csv, .tsv or .jsonl file"
     )]
@@ -182,6 +211,8 @@ pub enum RowFault {
     Empty { column: String },
     #[error("`{column}` contains a NUL character: remove it")]
     Nul { column: String },
+    #[error("`{column}` is not UTF-8 at its byte {offset}: convert the column, or name another one")]
+    NotUtf8 { column: String, offset: usize },
     #[error(
         "label `{label}` is not one of 0 to {last} (the labels there are: {labels}): correct or remove the row, or set model.num_labels to the number of labels"
     )]

@@ -3,7 +3,8 @@
 //! ```text
 //! corpus      documents in memory: the built-in stories
 //! text        the files of `data.path`, as a stream of documents
-//! labelled    sentences with a label: the built-in pairs, or a .csv, .tsv or .jsonl file
+//! labelled    sentences with a label: the built-in pairs, or .csv, .tsv and .jsonl files
+//! parquet     columns of a Parquet table, where the feature is on
 //! tokenizer   text becomes ids: its bytes, or a Hugging Face tokenizer.json
 //! unborne     what the library behind that does not bear
 //! bpe         a vocabulary learnt from the text
@@ -33,6 +34,8 @@ mod foreign;
 mod labelled;
 pub mod own;
 pub mod pairs;
+#[cfg(feature = "parquet")]
+mod parquet;
 pub mod prefetch;
 pub mod progress;
 pub mod random;
@@ -42,7 +45,7 @@ mod store;
 pub mod stories;
 mod text;
 mod token_file;
-pub mod tokenizer;
+mod tokenizer;
 mod tokens;
 mod unborne;
 pub mod windows;

@@ -7,7 +7,8 @@ use super::{
     error::RowFault,
     labelled::{Classes, Examples},
     random,
-    tokenizer::{EncodedRow, Encoder, TokenizerText},
+    store::{self, Store},
+    tokenizer::{EncodedRow, Encoder},
 };
 use crate::config::Task;
 
@@ -96,8 +97,7 @@ impl Parts {
         for (number, encoded) in encoded.into_iter().enumerate() {
             let EncodedRow { ids, truncated } = encoded?;
             if ids.is_empty() {
-                let (path, line) = (examples.source.clone(), examples.rows[number].line);
-                return Err(DataError::Row { path, line, fault: RowFault::NoTokens });
+                return Err(examples.fault(number, RowFault::NoTokens));
             }
             parts.truncated += u64::from(truncated);
             let part = if held_out[number] { &mut parts.validation } else { &mut parts.train };
@@ -107,22 +107,33 @@ impl Parts {
     }
 }
 
-/// The tokenizer that is learnt from the rows that are trained on.
+/// The tokenizer that is learnt from the rows that are trained on, or was learnt from the same ones before.
 ///
 /// # Errors
 /// Nothing can be learnt from them.
-pub(super) fn learnt(size: usize, examples: &Examples, fraction: f64) -> Result<Encoder, DataError> {
+pub(super) fn learnt(
+    size: usize,
+    examples: &Examples,
+    fraction: f64,
+    store: Option<&Store>,
+) -> Result<Encoder, DataError> {
     let held_out = held_out(examples.rows.len(), fraction);
-    let text = bpe::learn(size, Task::Classification, |pupil| {
-        for (row, _) in examples.rows.iter().zip(&held_out).filter(|(_, held_out)| !**held_out) {
-            for sentence in [Some(&row.first), row.second.as_ref()].into_iter().flatten() {
+    let trained_on = examples.rows.iter().zip(&held_out).filter(|(_, held_out)| !**held_out);
+    let sentences: Vec<&str> = trained_on
+        .flat_map(|(row, _)| [Some(&*row.first), row.second.as_deref()].into_iter().flatten())
+        .collect();
+    let size_text = size.to_string();
+    let named = [b"rows", size_text.as_bytes()].into_iter();
+    let key = store::key(&named.chain(sentences.iter().map(|text| text.as_bytes())).collect::<Vec<_>>());
+    bpe::kept_or_learnt(size, store, &key, || {
+        bpe::learn(size, Task::Classification, |pupil| {
+            for sentence in sentences {
                 pupil.read(Some(sentence));
                 pupil.read(None);
             }
-        }
-        Ok(())
-    })?;
-    TokenizerText::learnt(size, text).load()
+            Ok(())
+        })
+    })
 }
 
 /// Which rows are held out: the fraction of them that comes first in the order of a hash of their number. With a

@@ -19,9 +19,11 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use sha2::{Digest, Sha256};
 
 use super::{
     token_file::{TokenFile, TokenWriter, width},
+    tokenizer::hex,
     tokens::Tokens,
 };
 
@@ -227,6 +229,16 @@ impl Drop for Pending {
             let _ = fs::remove_dir_all(&self.folder);
         }
     }
+}
+
+/// What a thing is called that is made of these.
+pub(super) fn key(parts: &[&[u8]]) -> String {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    hex(&hasher.finalize()[..20])
 }
 
 /// Makes folders that nobody else can read: texts may be private.

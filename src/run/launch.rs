@@ -23,8 +23,7 @@ use crate::{
     config::{
         DeviceName, NamePattern, Precision, Resolved, Task, Tokenizer, TrainConfig, change,
         file_kind::{self, Layout},
-        own as own_task,
-        validate,
+        own as own_task, validate,
     },
     ledger,
 };
@@ -255,14 +254,15 @@ fn text(resolved: &Resolved) -> Option<String> {
     let (config, explicit) = (&resolved.config, &resolved.explicit);
     let path = config.data.path.as_ref().filter(|_| config.model.arch.task() == Task::LanguageModel)?;
     let name = Path::new(path);
-    let rows = file_kind::of(name).1 != Layout::Text;
+    let layout = file_kind::of(name).1;
+    let rows = matches!(layout, Layout::Lines | Layout::Delimited(_));
     let json = file_kind::extension(&file_kind::unpacked(name).1).is_some_and(|kind| kind == "json");
     if json || rows && config.data.field.is_empty() {
         return Some(format!(
             "{path} is trained on as the text it is, with its marks and the names of its columns"
         ));
     }
-    (!rows && explicit.contains_key("data.field") && !name.is_dir()).then(|| {
+    (layout == Layout::Text && explicit.contains_key("data.field") && !name.is_dir()).then(|| {
         format!("data.field has no effect: {path} is no .jsonl, .csv or .tsv file, and all of it is text")
     })
 }

@@ -347,7 +347,8 @@ impl Session {
             Effect::CopyAgain { run } => match RunDir::resolve(&self.home, &run) {
                 Ok(run) => {
                     let (file, name) = (run.run_toml().display().to_string(), run.name());
-                    let text = format!("{} run {} --name {}", own::program(), shell_word(&file), shell_word(&name));
+                    let text =
+                        format!("{} run {} --name {}", own::program(), shell_word(&file), shell_word(&name));
                     self.effect(Effect::Copy { what: "the command that trains it again".into(), text });
                 }
                 Err(error) => self.state.say(error.to_string(), true),

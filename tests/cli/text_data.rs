@@ -191,10 +191,7 @@ fn files_that_are_damaged_are_named() {
     let packed = zstd(rows("text", 300).as_bytes());
     refused("t.jsonl.zst", &packed[..packed.len() / 2], &[], &["t.jsonl.zst ends early", "again"]);
     refused("t.txt.gz", "plain text", &[], &["t.txt.gz is damaged, or no gzip"]);
-    refused("t.parquet", "PAR1", &[], &["t.parquet is a Parquet file", ".jsonl"]);
     let bert = "model.preset=distilbert-nano";
-    let parquet = ["t.parquet is a Parquet file", ".jsonl"];
-    refused("t.parquet", b"PAR1\x15\x00\x15\xfe", &[bert], &parquet);
     refused("t.csv.gz", &gzip(b"text,label\na,1\nb,0\nc,1\n")[..30], &[bert], &["t.csv.gz ends early"]);
 }
 
@@ -231,4 +228,71 @@ fn tokenizers_that_do_not_suit() {
     let table = format!("data.path={}", sandbox.file("t.csv", "text,label\na,1\nb,0\n"));
     let bert = "model.preset=distilbert-nano";
     refused_in(&sandbox, &[bert, &table, &bare], &["no marks round a row", "post_processor"]);
+}
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn a_parquet_table_says_how_to_read_it() {
+    let words = ["t.parquet is a Parquet file", "--features parquet", ".jsonl"];
+    refused("t.parquet", "PAR1", &[], &words);
+    refused("t.parquet", b"PAR1\x15\x00\x15\xfe", &["model.preset=distilbert-nano"], &words);
+}
+
+#[cfg(feature = "parquet")]
+mod parquet {
+    use super::*;
+
+    fn fixture(name: &str) -> Vec<u8> {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/parquet");
+        fs::read(folder.join(name)).unwrap()
+    }
+
+    #[test]
+    fn tables_of_pyarrow_train_as_text_and_as_labelled_rows() {
+        let sandbox = Sandbox::new();
+        let names = ["snappy", "zstd", "gzip", "lz4", "none"];
+        let paths = names.map(|name| {
+            let file = format!("{name}.parquet");
+            sandbox.file(&format!("tables/{file}"), fixture(&file))
+        });
+        let settings = ["train.seq_len=16"];
+        let mut all = paths.map(|path| {
+            let mut data = trained(&sandbox, &path, &settings);
+            data["source"] = Value::Null;
+            data
+        });
+        assert_eq!(
+            (&all[0]["documents"], &all[0]["left_out"]),
+            (&json!(40), &json!({"rows without text": 10}))
+        );
+        all.sort_by_key(Value::to_string);
+        assert_eq!(all[0], all[4]);
+        let folder = sandbox.path("tables");
+        let data = trained(&sandbox, folder.to_str().unwrap(), &settings);
+        assert_eq!(data["documents"], 200);
+        let columns = ["model.preset=distilbert-nano", "data.columns=long,label", "model.num_labels=3"];
+        let data = trained(&sandbox, folder.to_str().unwrap(), &columns);
+        assert_eq!((&data["documents"], &data["labels"]), (&json!(250), &json!(["0", "1", "2"])));
+    }
+
+    #[test]
+    fn tables_that_do_not_suit_are_named() {
+        let table = fixture("snappy.parquet");
+        let bert = "model.preset=distilbert-nano";
+        refused("t.parquet", &table[..999], &[], &["t.parquet ends early", "999 bytes", "again"]);
+        refused("t.parquet", &table[..999], &[bert], &["t.parquet ends early"]);
+        refused("t.parquet", "text\nnot one\n", &[], &["t.parquet is damaged, or no Parquet file"]);
+        let words = ["no column `body`", "those with text are: text, long, mood, raw", "data.field"];
+        refused("t.parquet", &table, &["data.field=body"], &words);
+        refused("t.parquet", &table, &["data.field=n"], &["`n` of", "holds integers", "expected text"]);
+        refused("t.parquet", &table, &["data.field="], &["as it is", "data.field"]);
+        refused("t.parquet", &table, &[bert], &["t.parquet, row 4", "`text` is empty"]);
+        refused(
+            "t.parquet",
+            &table,
+            &[bert, "data.columns=long,score"],
+            &["holds fractions", "data.columns"],
+        );
+        refused("t.parquet", fixture("brotli.parquet"), &[], &["t.parquet", "rotli"]);
+    }
 }

@@ -49,15 +49,8 @@ fn integers(examples: &Examples, labels: &[i64], wanted: usize) -> Result<Classe
         && all.iter().all(|label| inside(label) || *label < 0);
     let misplaced = all.len() > 1 && all.len() < wanted || unlabelled;
     if let Some((row, label)) = labels.iter().enumerate().find(|(_, label)| misplaced && !inside(label)) {
-        return Err(DataError::Row {
-            path: examples.source.clone(),
-            line: examples.rows[row].line,
-            fault: RowFault::Label {
-                label: label.to_string(),
-                last: wanted.saturating_sub(1),
-                labels: listed(&all),
-            },
-        });
+        let (label, last, labels) = (label.to_string(), wanted.saturating_sub(1), listed(&all));
+        return Err(examples.fault(row, RowFault::Label { label, last, labels }));
     }
     count(examples, &all, wanted)?;
     Ok(ranked(labels, &all))
@@ -99,7 +92,7 @@ mod tests {
             line: row + 2,
         };
         let rows = labels.split(' ').enumerate().map(example).collect();
-        let examples = Examples { source: "file.csv".into(), rows };
+        let examples = Examples { rows, ..Examples::none("file.csv".into()) };
         Classes::of(&examples, wanted)
             .map(|classes| (classes.names, classes.rows))
             .map_err(|error| error.to_string())

@@ -80,6 +80,18 @@ impl Columns {
         }
     }
 
+    /// Those of the sentences.
+    #[cfg(feature = "parquet")]
+    pub(super) fn sentences(&self) -> impl Iterator<Item = &Column> {
+        [Some(&self.first), self.second.as_ref()].into_iter().flatten()
+    }
+
+    /// That of the label.
+    #[cfg(feature = "parquet")]
+    pub(super) const fn label(&self) -> &Column {
+        &self.label
+    }
+
     /// One row, whose texts `text` and `label` look up.
     ///
     /// # Errors

@@ -128,7 +128,7 @@ impl Quotes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{read, refused};
+    use super::super::reading::tests::{read, refused};
 
     #[test]
     fn quoted_fields_hold_separators_quotes_and_line_breaks() {

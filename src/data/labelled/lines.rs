@@ -94,7 +94,7 @@ pub(in crate::data) const fn kind(value: &Value) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{read, refused};
+    use super::super::reading::tests::{read, refused};
 
     const GOOD: &str = "{\"text\": \"a\", \"label\": \"x\"}\n";
 

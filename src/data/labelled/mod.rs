@@ -1,23 +1,25 @@
-//! Sentences with a label: the built-in pairs, or a `.csv`, `.tsv` or `.jsonl` file.
+//! Sentences with a label: the built-in pairs, or `.csv`, `.tsv` and `.jsonl` files.
 //!
 //! ```text
+//! reading     the tables of a path: one file, or those of a folder
 //! delimited   rows of a .csv or .tsv file
 //! lines       rows of a .jsonl file
+//! columnar    rows of a Parquet file, where the feature is on
 //! columns     which columns hold the sentences and the label
 //! classes     labels become class ids
 //! ```
 
 mod classes;
+#[cfg(feature = "parquet")]
+mod columnar;
 mod columns;
 mod delimited;
 mod lines;
+mod reading;
 
-use std::{fs, io, path::Path};
+use std::path::PathBuf;
 
-use super::{
-    DataError, corpus, pairs,
-    text::{chunks::Chunks, unpack::Meter},
-};
+use super::{DataError, error::RowFault, pairs, text::listing::LeftOut};
 use crate::config::file_kind::{self, Layout};
 
 pub(super) use classes::Classes;
@@ -41,10 +43,10 @@ pub(super) struct Examples {
     /// `sentence-pairs`, or the path.
     pub(super) source: String,
     pub(super) rows: Vec<Example>,
+    /// The files they are from, each with the number of its first row.
+    files: Vec<(usize, PathBuf)>,
+    pub(super) left_out: LeftOut,
 }
-
-/// Bytes of a table that are read at most: it stays in memory.
-const LIMIT: usize = 1 << 30;
 
 impl Examples {
     /// The built-in pairs: the same on every machine.
@@ -55,125 +57,30 @@ impl Examples {
             label: pairs::LABELS[usize::from(pair.fits)].to_owned(),
             line: number + 1,
         };
-        Self {
-            source: "sentence-pairs".to_owned(),
-            rows: pairs::all().into_iter().enumerate().map(row).collect(),
-        }
+        let rows = pairs::all().into_iter().enumerate().map(row).collect();
+        Self { rows, ..Self::none("sentence-pairs".to_owned()) }
     }
 
-    /// Reads a file; `columns` names one or two sentences and then the label, or is empty.
-    ///
-    /// # Errors
-    /// The first thing that is wrong with the file, with its line.
-    pub(super) fn read(path: &Path, columns: &[String]) -> Result<Self, DataError> {
-        let name = path.display().to_string();
-        let kind_of_file = match fs::metadata(path) {
-            Ok(metadata) => metadata,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(DataError::MissingTable { path: name });
+    fn none(source: String) -> Self {
+        Self { source, rows: Vec::new(), files: Vec::new(), left_out: LeftOut::default() }
+    }
+
+    /// What is wrong with a row, with its file and its place in it.
+    pub(super) fn fault(&self, row: usize, fault: RowFault) -> DataError {
+        let line = self.rows.get(row).map_or(0, |row| row.line);
+        let file = self.files.partition_point(|(first, _)| *first <= row);
+        match file.checked_sub(1).map(|file| &self.files[file].1) {
+            Some(path) if file_kind::of(path).1 == Layout::Parquet => {
+                DataError::TableRow { path: path.display().to_string(), row: line, fault }
             }
-            Err(error) => return Err(corpus::unreadable(&name, &error)),
-        };
-        if kind_of_file.is_dir() {
-            return Err(DataError::TableFolder { path: name });
+            Some(path) => DataError::Row { path: path.display().to_string(), line, fault },
+            None => DataError::Row { path: self.source.clone(), line, fault },
         }
-        let (packing, layout) = file_kind::of(path);
-        let delimiter = match layout {
-            _ if !kind_of_file.is_file() => return Err(DataError::NotATable { path: name }),
-            Layout::Delimited(delimiter) => Some(delimiter),
-            Layout::Lines => None,
-            Layout::Parquet => return Err(DataError::Parquet { path: name }),
-            Layout::Text => return Err(DataError::NotATable { path: name }),
-        };
-        let mut text = String::new();
-        let mut chunks = Chunks::open(path, packing, Meter::default())?;
-        while let Some(piece) = chunks.next()? {
-            text.push_str(piece);
-            if text.len() > LIMIT {
-                return Err(DataError::TooLarge { path: name, limit: LIMIT as u64 });
-            }
-        }
-        // Some programs put a mark before the text that says that it is UTF-8.
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        let rows = match delimiter {
-            Some(delimiter) => delimited::rows(&name, text, delimiter, columns)?,
-            None => lines::rows(&name, text, columns)?,
-        };
-        if rows.len() < 2 {
-            return Err(DataError::TooFewRows { path: name, rows: rows.len() });
-        }
-        Ok(Self { source: name, rows })
     }
 
     /// Bytes of all sentences.
     pub(super) fn bytes(&self) -> u64 {
         let bytes = |row: &Example| row.first.len() + row.second.as_ref().map_or(0, String::len);
         self.rows.iter().map(|row| bytes(row) as u64).sum()
-    }
-}
-
-#[cfg(test)]
-pub(super) mod tests {
-    use tempfile::tempdir;
-
-    use super::*;
-
-    /// Reads a file of this name and text.
-    pub(crate) fn read(name: &str, text: impl AsRef<[u8]>, columns: &[&str]) -> Result<Examples, DataError> {
-        let folder = tempdir().unwrap();
-        let path = folder.path().join(name);
-        fs::write(&path, text).unwrap();
-        let columns: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
-        Examples::read(&path, &columns)
-    }
-
-    /// What is wrong with it; one sentence that names the file and holds all these words.
-    pub(crate) fn refused(name: &str, text: impl AsRef<[u8]>, columns: &[&str], words: &[&str]) {
-        let message = read(name, text, columns).unwrap_err().to_string();
-        assert_eq!(message.lines().count(), 1, "{message}");
-        for word in words.iter().chain(&[name]) {
-            assert!(message.contains(word), "`{word}` is not in: {message}");
-        }
-    }
-
-    #[test]
-    fn the_formats_hold_the_same_rows() {
-        let comma = read("a.csv", "sentence,label\n\"so, so\",0\ngood,1\n", &[]).unwrap().rows;
-        let tab = read("a.TSV", "\u{feff}Sentence\tLabel\r\nso, so\t0\r\ngood\t1", &[]).unwrap().rows;
-        let lines = "{\"sentence\": \"so, so\", \"label\": 0}\n{\"label\": 1, \"sentence\": \"good\"}\n";
-        let lines = read("a.jsonl", lines, &[]).unwrap().rows;
-        assert_eq!(comma.len(), 2);
-        assert_eq!((&*comma[0].first, &*comma[0].label, comma[0].line), ("so, so", "0", 2));
-        assert_eq!(comma, tab);
-        assert_eq!(comma.iter().map(|row| &row.first).collect::<Vec<_>>(), ["so, so", "good"]);
-        let without_lines = |rows: Vec<Example>| -> Vec<(String, String)> {
-            rows.into_iter().map(|row| (row.first, row.label)).collect()
-        };
-        assert_eq!(without_lines(comma), without_lines(lines));
-    }
-
-    #[test]
-    fn what_is_no_table_says_which_files_are() {
-        refused("a.txt", "sentence,label\n", &[], &[".csv, .tsv or .jsonl"]);
-        refused("a", "sentence,label\n", &[], &[".csv, .tsv or .jsonl"]);
-        let folder = tempdir().unwrap();
-        let message = Examples::read(folder.path(), &[]).unwrap_err().to_string();
-        assert!(message.contains("is a folder") && message.contains(".csv, .tsv or .jsonl"), "{message}");
-        let message = Examples::read(&folder.path().join("no.csv"), &[]).unwrap_err().to_string();
-        assert!(message.contains("no.csv does not exist") && message.contains(".csv, .tsv or"), "{message}");
-    }
-
-    #[test]
-    fn faults_of_the_bytes_name_the_line() {
-        refused("a.csv", b"sentence,label\ncaf\xe9,1\n", &[], &["not UTF-8", "line 2", "iconv"]);
-        refused("a.jsonl", b"{}\n\0", &[], &["NUL byte", "line 2"]);
-        refused("a.csv", "", &[], &["is empty"]);
-    }
-
-    #[test]
-    fn too_few_rows_are_counted() {
-        refused("a.csv", "sentence,label\n", &[], &["0 rows", "at least two"]);
-        refused("a.csv", "sentence,label\nx,1\n", &[], &["1 row,", "at least two"]);
-        refused("a.jsonl", "{\"text\": \"x\", \"label\": 1}\n", &[], &["1 row,", "at least two"]);
     }
 }

@@ -1,23 +1,12 @@
 //! The documents of one file, one after another.
 
-use std::{fmt, path::Path, rc::Rc};
+use std::path::Path;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde_json::Value;
-
-use super::{
-    super::{
-        DataError,
-        error::RowFault,
-        labelled::{Quotes, kind_of, object},
-    },
-    chunks::{Chunks, Reader, Slot},
-    unpack::Meter,
-};
+use super::{super::DataError, chunks::Chunks, delimited::Rows, lines::lines, unpack::Meter};
 use crate::config::file_kind::{self, Layout, Packing};
 
 /// Longest line of a file with one object a line, and longest field in quotes, in bytes.
-const LONGEST_ROW: usize = 256 << 20;
+pub(super) const LONGEST_ROW: usize = 256 << 20;
 
 /// Takes documents, piece by piece.
 pub(in crate::data) trait Sink {
@@ -42,7 +31,10 @@ pub(in crate::data) fn read(
     let (packing, layout) = file_kind::of(path);
     let chunks = || Chunks::open(path, packing, meter.clone());
     match layout {
-        Layout::Parquet => Err(DataError::Parquet { path: path.display().to_string() }),
+        Layout::Parquet if packing != Packing::None => {
+            Err(DataError::PackedTable { path: path.display().to_string() })
+        }
+        Layout::Parquet => table(path, field, meter, sink),
         Layout::Lines if !field.is_empty() => lines(path, chunks()?, field, sink),
         Layout::Delimited(delimiter) if !field.is_empty() => {
             let rows = Rows { path, packing, delimiter, field };
@@ -59,207 +51,69 @@ fn text(mut chunks: Chunks, sink: &mut dyn Sink) -> Result<(), DataError> {
     sink.end()
 }
 
-fn document(text: &str, sink: &mut dyn Sink) -> Result<(), DataError> {
+#[cfg(not(feature = "parquet"))]
+fn table(path: &Path, _: &str, _: &Meter, _: &mut dyn Sink) -> Result<(), DataError> {
+    Err(DataError::Parquet { path: path.display().to_string() })
+}
+
+/// The rows of a Parquet file.
+#[cfg(feature = "parquet")]
+fn table(path: &Path, field: &str, meter: &Meter, sink: &mut dyn Sink) -> Result<(), DataError> {
+    use super::super::parquet::{Holds, Table};
+
+    let name = || path.display().to_string();
+    if field.is_empty() {
+        return Err(DataError::NoPlainText { path: name() });
+    }
+    let table = Table::open(path)?;
+    let (header, holds) = (table.header(), table.holds());
+    let Some(at) = place(&name(), &header, field)? else {
+        let texts = header.iter().zip(&holds).filter(|(_, holds)| **holds == Holds::Text);
+        let columns = texts.map(|(name, _)| &**name).collect::<Vec<_>>().join(", ");
+        let columns = if columns.is_empty() { "none".to_owned() } else { columns };
+        return Err(DataError::NoTextColumn { path: name(), field: field.to_owned(), columns });
+    };
+    if let Some(kind) = holds[at].unless_text() {
+        let column = field.to_owned();
+        return Err(DataError::ColumnKind {
+            path: name(),
+            column,
+            kind,
+            expected: "text",
+            key: "data.field",
+        });
+    }
+    table.rows(&[at], meter, &mut |row, cells| {
+        let text = cells[0].text(field);
+        match text.map_err(|fault| DataError::TableRow { path: name(), row, fault })? {
+            Some(text) => document(text, sink),
+            None => {
+                sink.without_text();
+                Ok(())
+            }
+        }
+    })
+}
+
+/// Where a column stands; nothing when there is none of that name.
+pub(super) fn place(path: &str, header: &[String], column: &str) -> Result<Option<usize>, DataError> {
+    let mut places = (0..header.len()).filter(|at| header[*at] == column);
+    let first = places.next();
+    if places.next().is_some() {
+        let (path, column) = (path.to_owned(), column.to_owned());
+        return Err(DataError::ColumnTwice { path, column, columns: header.join(", ") });
+    }
+    Ok(first)
+}
+
+/// A row as a document, unless it has no text.
+pub(super) fn document(text: &str, sink: &mut dyn Sink) -> Result<(), DataError> {
     if text.trim().is_empty() {
         sink.without_text();
         return Ok(());
     }
     sink.piece(text)?;
     sink.end()
-}
-
-/// One object a line.
-fn lines(path: &Path, mut chunks: Chunks, field: &str, sink: &mut dyn Sink) -> Result<(), DataError> {
-    let fault =
-        |line: usize, fault: RowFault| DataError::Row { path: path.display().to_string(), line, fault };
-    let mut one = |number: usize, line: &str| -> Result<(), DataError> {
-        // Some programs put a mark before the text that says that it is UTF-8.
-        let line = if number == 1 { line.strip_prefix('\u{feff}').unwrap_or(line) } else { line };
-        if line.trim().is_empty() {
-            return Ok(());
-        }
-        let text = text_of(line, field).map_err(|problem| match problem {
-            RowFault::NoField { field, columns } if number == 1 => {
-                DataError::NoField { path: path.display().to_string(), field, columns }
-            }
-            problem => fault(number, problem),
-        })?;
-        document(&text, sink)
-    };
-    let (mut begun, mut number) = (String::new(), 1);
-    while let Some(piece) = chunks.next()? {
-        let mut rest = piece;
-        while let Some((line, behind)) = rest.split_once('\n') {
-            if begun.is_empty() {
-                one(number, line)?;
-            } else {
-                begun.push_str(line);
-                one(number, &begun)?;
-                begun.clear();
-            }
-            number += 1;
-            rest = behind;
-        }
-        begun.push_str(rest);
-        if begun.len() > LONGEST_ROW {
-            return Err(fault(number, RowFault::TooLong { limit: LONGEST_ROW }));
-        }
-    }
-    one(number, &begun)
-}
-
-/// The text that an object has under that key.
-fn text_of(line: &str, field: &str) -> Result<String, RowFault> {
-    let mut reader = serde_json::Deserializer::from_str(line);
-    let quick = Pick(field).deserialize(&mut reader).and_then(|found| reader.end().map(|()| found));
-    let value = match quick {
-        Ok(Some(value)) => value,
-        // It says what is wrong.
-        Ok(None) | Err(_) => {
-            let object = object(line)?;
-            let columns = || object.keys().cloned().collect::<Vec<_>>().join(", ");
-            object
-                .get(field)
-                .cloned()
-                .ok_or_else(|| RowFault::NoField { field: field.to_owned(), columns: columns() })?
-        }
-    };
-    match value {
-        Value::String(text) if text.contains('\0') => Err(RowFault::Nul { column: field.to_owned() }),
-        Value::String(text) => Ok(text),
-        other => Err(RowFault::Kind { column: field.to_owned(), kind: kind_of(&other), expected: "text" }),
-    }
-}
-
-/// Reads one value of an object and passes over the others.
-struct Pick<'a>(&'a str);
-
-impl<'de> DeserializeSeed<'de> for Pick<'_> {
-    type Value = Option<Value>;
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Pick<'_> {
-    type Value = Option<Value>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
-        while let Some(wanted) = map.next_key_seed(Is(self.0))? {
-            if wanted {
-                found = Some(map.next_value()?);
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(found)
-    }
-}
-
-/// Whether a key is that one.
-struct Is<'a>(&'a str);
-
-impl<'de> DeserializeSeed<'de> for Is<'_> {
-    type Value = bool;
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for Is<'_> {
-    type Value = bool;
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a key")
-    }
-    fn visit_str<E>(self, key: &str) -> Result<bool, E> {
-        Ok(key == self.0)
-    }
-}
-
-/// A `.csv` or `.tsv` file.
-struct Rows<'a> {
-    path: &'a Path,
-    packing: Packing,
-    delimiter: u8,
-    field: &'a str,
-}
-
-impl Rows<'_> {
-    fn read(&self, chunks: Chunks, sink: &mut dyn Sink) -> Result<(), DataError> {
-        let slot = Slot::default();
-        let mut quotes = Quotes::new(self.delimiter);
-        let look = |bytes: Option<&[u8]>| {
-            let fault = match bytes {
-                Some(bytes) => quotes.feed(bytes).or_else(|| quotes.open_longer_than(LONGEST_ROW)),
-                None => quotes.end(),
-            };
-            fault.map_or(Ok(()), |(offset, fault)| Err(self.fault(offset, false, fault)))
-        };
-        let source = Reader { chunks, look, slot: Rc::clone(&slot), left: Vec::new(), at: 0 };
-        let mut reader =
-            csv::ReaderBuilder::new().delimiter(self.delimiter).flexible(true).from_reader(source);
-        let unreadable = |error: csv::Error| {
-            let told = slot.borrow_mut().take();
-            told.unwrap_or_else(|| DataError::Unreadable { path: self.name(), problem: error.to_string() })
-        };
-        let header = reader.headers().map_err(unreadable)?;
-        let header: Vec<String> =
-            header.iter().map(|name| name.trim().trim_start_matches('\u{feff}').to_owned()).collect();
-        let mut places = (0..header.len()).filter(|at| header[*at] == self.field);
-        let columns = || header.join(", ");
-        let at = match (places.next(), places.next()) {
-            (Some(at), None) => at,
-            (Some(_), Some(_)) => {
-                let column = self.field.to_owned();
-                return Err(DataError::ColumnTwice { path: self.name(), column, columns: columns() });
-            }
-            (None, _) => {
-                let field = self.field.to_owned();
-                return Err(DataError::NoField { path: self.name(), field, columns: columns() });
-            }
-        };
-        let mut record = csv::StringRecord::new();
-        while reader.read_record(&mut record).map_err(unreadable)? {
-            if record.len() != header.len() {
-                let offset = record.position().map_or(0, |position| position.byte() as usize);
-                let fault = RowFault::Ragged { fields: record.len(), header: header.len() };
-                return Err(self.fault(offset, true, fault));
-            }
-            document(record.get(at).unwrap_or_default(), sink)?;
-        }
-        Ok(())
-    }
-
-    fn name(&self) -> String {
-        self.path.display().to_string()
-    }
-
-    /// The fault with its line, for which the file is read once more; `row` passes over empty lines.
-    fn fault(&self, offset: usize, row: bool, fault: RowFault) -> DataError {
-        let line = self.line(offset, row).unwrap_or(1);
-        DataError::Row { path: self.name(), line, fault }
-    }
-
-    fn line(&self, offset: usize, row: bool) -> Result<usize, DataError> {
-        let mut chunks = Chunks::open(self.path, self.packing, Meter::default())?;
-        let (mut line, mut before) = (1, offset);
-        while let Some(piece) = chunks.next()? {
-            let bytes = piece.as_bytes();
-            let counted = before.min(bytes.len());
-            line += bytes[..counted].iter().filter(|byte| **byte == b'\n').count();
-            before -= counted;
-            if before == 0 && counted < bytes.len() {
-                let empty = bytes[counted..].iter().take_while(|byte| row && matches!(byte, b'\n' | b'\r'));
-                return Ok(line + empty.filter(|byte| **byte == b'\n').count());
-            }
-        }
-        Ok(line)
-    }
 }
 
 #[cfg(test)]
@@ -360,5 +214,38 @@ mod tests {
         refused("a.tsv", "text\tn\nx\t1\n\"a\" b\t0\n", "text", &["line 3", "behind a closing quote"]);
         refused("a.csv", b"text\ncaf\xe9\n", "text", &["not UTF-8", "line 2", "iconv"]);
         refused("a.parquet", b"PAR1", "text", &["Parquet"]);
+    }
+
+    #[test]
+    fn a_packed_parquet_must_be_unpacked() {
+        refused("a.parquet.gz", b"x", "text", &["packed Parquet", "unpack it"]);
+    }
+
+    #[cfg(not(feature = "parquet"))]
+    #[test]
+    fn a_build_without_the_reader_says_how_to_get_it() {
+        refused("a.parquet", b"PAR1", "text", &["--features parquet", ".jsonl"]);
+    }
+
+    #[cfg(feature = "parquet")]
+    #[test]
+    fn the_rows_of_a_parquet_are_documents() {
+        use crate::data::parquet::tests::{Given, written};
+
+        let given = [Some("so, so"), None, Some("a\nb é"), Some(" ")];
+        let columns = [("n", Given::Integers(&[1, 2, 3, 4])), ("text", Given::Texts(&given))];
+        let (all, without) = documents("a.parquet", written(&columns, 2), "text").unwrap();
+        assert_eq!((all, without), (texts(&["so, so", "a\nb é", "so, so", "a\nb é"]), 4));
+        let bytes: [&[u8]; 2] = [b"so", b"caf\xe9"];
+        let columns = || [("body", Given::Bytes(&bytes)), ("n", Given::Integers(&[1, 2]))];
+        let table = || written(&columns(), 1);
+        refused("a.parquet", table(), "body", &["a.parquet, row 2", "`body` is not UTF-8 at its byte 3"]);
+        refused("a.parquet", table(), "text", &["no column `text`", "with text are: body", "data.field"]);
+        refused("a.parquet", table(), "n", &["`n` of", "holds integers", "expected text", "data.field"]);
+        refused("a.parquet", table(), "", &["as it is", "data.field"]);
+        refused("a.parquet", written(&columns()[1..], 1), "text", &["with text are: none"]);
+        let nul = [Some("a\0b")];
+        refused("a.parquet", written(&[("text", Given::Texts(&nul))], 1), "text", &["row 1", "NUL"]);
+        refused("a.parquet", &table()[..90], "body", &["ends early", "again"]);
     }
 }

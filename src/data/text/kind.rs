@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::config::file_kind::{extension, unpacked};
+use crate::config::file_kind::{self, Layout, Packing};
 
 /// Extensions that are read inside a folder, in lower case; upper case is read too.
 const EXTENSIONS: &[&str] = &[
@@ -17,10 +17,24 @@ const EXTENSIONS: &[&str] = &[
     "proto",
 ];
 
-/// Whether a file of that name is read inside a folder.
-pub(super) fn is_text_name(path: &Path) -> bool {
-    let (_, inner) = unpacked(path);
-    extension(&inner).is_some_and(|extension| EXTENSIONS.contains(&&*extension))
+/// Why most files are not read.
+pub(in crate::data) const OTHER: &str = "other extension";
+
+/// Why a file of that name is not read inside a folder; nothing if it is.
+pub(super) fn passed_over(path: &Path) -> Option<&'static str> {
+    match file_kind::of(path) {
+        (Packing::None, Layout::Parquet) if cfg!(feature = "parquet") => None,
+        (Packing::None, Layout::Parquet) => {
+            Some("Parquet, for which this program was built without a reader")
+        }
+        (_, Layout::Parquet) => Some("packed Parquet"),
+        _ => {
+            let (_, inner) = file_kind::unpacked(path);
+            let known =
+                file_kind::extension(&inner).is_some_and(|extension| EXTENSIONS.contains(&&*extension));
+            (!known).then_some(OTHER)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -30,10 +44,12 @@ mod tests {
     #[test]
     fn inside_a_folder_the_inner_extension_counts() {
         for name in ["a.txt", "a.RS", "a.md.gz", "a.jsonl.zst"] {
-            assert!(is_text_name(Path::new(name)), "{name}");
+            assert_eq!(passed_over(Path::new(name)), None, "{name}");
         }
         for name in ["a", "a.gz", "a.tar.gz", "a.png", "a.zst"] {
-            assert!(!is_text_name(Path::new(name)), "{name}");
+            assert_eq!(passed_over(Path::new(name)), Some(OTHER), "{name}");
         }
+        assert_eq!(passed_over(Path::new("a.parquet")).is_none(), cfg!(feature = "parquet"));
+        assert!(passed_over(Path::new("a.parquet.gz")).unwrap().contains("packed Parquet"));
     }
 }

@@ -169,7 +169,7 @@ impl Walk {
             Ok(kind) if kind.is_dir() => self.folder(below).err().map(|_| "unreadable folder"),
             Ok(_) if hidden => Some("hidden file"),
             Ok(kind) if !kind.is_file() => Some("neither file nor folder"),
-            Ok(_) if !kind::is_text_name(below) => Some("other extension"),
+            Ok(_) if kind::passed_over(below).is_some() => kind::passed_over(below),
             Ok(kind) if kind.len() == 0 => Some("empty"),
             Ok(kind) if !self.is_new(&kind) => Some("link to a file already read"),
             Ok(kind) => {
@@ -179,7 +179,7 @@ impl Walk {
         };
         if let Some(reason) = reason {
             // That a folder of programs has pictures in it is no news.
-            let expected = reason.starts_with("hidden") || reason == "other extension";
+            let expected = reason.starts_with("hidden") || reason == kind::OTHER;
             self.listing.left_out.add(reason, (!expected).then(|| below.display().to_string()));
         }
     }

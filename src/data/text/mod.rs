@@ -6,6 +6,8 @@
 //! unpack      a file as the bytes it holds: plain, gzip, zstd
 //! chunks      the same as text that has been checked, piece by piece
 //! documents   the documents of one file: the whole of it, or its rows
+//! lines       rows that are one JSON object a line
+//! delimited   rows of a .csv or .tsv file
 //! scan        the first pass, which checks, counts and weighs; the passes after it, which know what is held out
 //! ```
 //!
@@ -13,23 +15,24 @@
 //! window: neither the text nor its tokens are ever in memory as a whole.
 
 pub(super) mod chunks;
+mod delimited;
 mod documents;
-mod kind;
-mod listing;
-mod scan;
+pub(super) mod kind;
+mod lines;
+pub(super) mod listing;
+pub(super) mod scan;
 pub(super) mod unpack;
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::{
     DataError, Stage, bpe,
-    encode::{Out, Stream, in_memory, unwritable},
+    encode::{Stream, in_memory, unwritable},
     split::{Split, split},
-    store::Store,
-    tokenizer::{Choice, Encoder, Ready, TokenizerText, hex},
+    store::{Store, key},
+    tokenizer::{Choice, Encoder, Ready},
     tokens::Tokens,
 };
 use crate::{config::Task, protocol::DataReport};
@@ -154,8 +157,7 @@ pub(super) fn open(
     let encoder = match ready {
         Ready::Now(encoder) => encoder,
         Ready::Learn(size) => {
-            let learnt = || learnt(size, every, &scan, &parts, store, &tokens_key, watch);
-            store.and_then(|store| known(store, &ready, &tokens_key)).map_or_else(learnt, Ok)?
+            bpe::kept_or_learnt(size, store, &tokens_key, || learnt(size, every, &scan, &parts, watch))?
         }
     };
     encoder.fits(Task::LanguageModel, wanted.vocab_size)?;
@@ -193,7 +195,7 @@ fn kept(store: &Store, choice: &Choice, text_key: &str) -> Option<Opened> {
 fn known(store: &Store, ready: &Ready, key: &str) -> Option<Encoder> {
     match ready {
         Ready::Now(encoder) => Some(encoder.clone()),
-        Ready::Learn(size) => TokenizerText::learnt(*size, store.get("vocabularies", key)?).load().ok(),
+        Ready::Learn(size) => bpe::kept(*size, store, key),
     }
 }
 
@@ -205,17 +207,15 @@ fn one_in(choice: &Choice, length: usize) -> usize {
     }
 }
 
-/// The tokenizer that is learnt from every so manyth piece of what is trained on.
+/// The vocabulary that is learnt from every so manyth piece of what is trained on.
 fn learnt(
     size: usize,
     every: usize,
     scan: &Scan,
     parts: &Split,
-    store: Option<&Store>,
-    key: &str,
     watch: &mut scan::Watch<'_>,
-) -> Result<Encoder, DataError> {
-    let text = bpe::learn(size, Task::LanguageModel, |pupil| {
+) -> Result<String, DataError> {
+    bpe::learn(size, Task::LanguageModel, |pupil| {
         let mut number = 0;
         scan.again(parts, Stage::Learning, watch, &mut |side, text| {
             number += usize::from(text.is_some());
@@ -224,11 +224,7 @@ fn learnt(
             }
             Ok(())
         })
-    })?;
-    if let Some(store) = store {
-        store.keep("vocabularies", key, &text);
-    }
-    TokenizerText::learnt(size, text).load()
+    })
 }
 
 /// Writes the tokens to the store and opens them there.
@@ -243,8 +239,8 @@ fn written(
     let place = store.folder().display().to_string();
     let refused = |error: std::io::Error| unwritable(&place, &error);
     let mut pending = store.begin(key, encoder.vocabulary()).map_err(refused)?;
-    let mut train = Stream::new(encoder, Out::File(&mut pending.train), place.clone());
-    let mut validation = Stream::new(encoder, Out::File(&mut pending.validation), place.clone());
+    let mut train = Stream::new(encoder, &mut pending.train, place.clone());
+    let mut validation = Stream::new(encoder, &mut pending.validation, place.clone());
     scan.again(parts, Stage::Tokenizing, watch, &mut |side, text| {
         let stream = if side == Side::Train { &mut train } else { &mut validation };
         match text {
@@ -259,15 +255,6 @@ fn written(
         path: place,
         problem: "what was written cannot be read".to_owned(),
     })
-}
-
-fn key(parts: &[&[u8]]) -> String {
-    let mut hasher = Sha256::new();
-    for part in parts {
-        hasher.update((part.len() as u64).to_le_bytes());
-        hasher.update(part);
-    }
-    hex(&hasher.finalize()[..20])
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use super::{
-    super::{DataError, Progress, Stage, split::Split},
+    super::{DataError, Progress, Stage, encode::each_document, split::Split},
     documents::{self, Sink},
     listing::{LeftOut, Listing},
     unpack::Meter,
@@ -11,6 +11,9 @@ use super::{
 
 /// Bytes read between two words about progress.
 const TOLD_EVERY: u64 = 1 << 20;
+
+/// Bytes of a piece of what is in memory, at most.
+const PIECE: usize = 1 << 16;
 
 /// Told how far things are.
 pub(in crate::data) type Watch<'a> = dyn FnMut(Progress) + 'a;
@@ -62,26 +65,13 @@ impl Scan {
             empty: 0,
         };
         let mut accepted = Vec::with_capacity(listing.len());
-        let mut before = 0;
+        let mut pass = Pass::new(&listing, field, Stage::Reading, watch);
         for file in 0..listing.len() {
-            let path = listing.path(file);
-            let meter = Meter::default();
             let mark = (gather.hasher.clone(), gather.ends.len(), gather.length, gather.empty);
-            let stage = Stage::Reading;
-            let mut sink = Ticking {
-                inner: &mut gather,
-                watch: &mut *watch,
-                stage,
-                meter: &meter,
-                before,
-                told: 0,
-                total: listing.bytes,
-            };
-            let outcome = documents::read(&path, field, &meter, &mut sink);
-            before += meter.read();
+            let outcome = pass.file(file, &mut gather);
             accepted.push(outcome.is_ok());
             let Err(error) = outcome else { continue };
-            let Some((reason, place)) = reason(&error).filter(|_| listing.is_folder()) else {
+            let Some((reason, place)) = passed_over(&error).filter(|_| listing.is_folder()) else {
                 return Err(error);
             };
             left_out.add(&reason, Some(format!("{}{place}", listing.shown(file))));
@@ -111,6 +101,7 @@ impl Scan {
     }
 
     /// Reads everything once more and hands it out by sides: pieces of documents, and nothing where a document ends.
+    /// What is in memory is not read from the files again.
     ///
     /// # Errors
     /// What `out` says; the files are no longer what they were.
@@ -122,21 +113,24 @@ impl Scan {
         out: &mut Hand<'_>,
     ) -> Result<(), DataError> {
         let mut sides = Sides { split, hasher: Sha256::new(), document: 0, offset: 0, out };
-        let mut before = 0;
+        if let Some(text) = &self.text {
+            let mut ticker = Ticker::new(watch, stage, text.len() as u64);
+            let mut done = 0;
+            return each_document(text, &mut |document| {
+                let Some(mut rest) = document else { return sides.end() };
+                while !rest.is_empty() {
+                    let (piece, behind) = rest.split_at(rest.floor_char_boundary(PIECE));
+                    done += piece.len();
+                    ticker.tick(done as u64);
+                    sides.piece(piece)?;
+                    rest = behind;
+                }
+                Ok(())
+            });
+        }
+        let mut pass = Pass::new(&self.listing, &self.field, stage, watch);
         for file in (0..self.listing.len()).filter(|file| self.accepted[*file]) {
-            let meter = Meter::default();
-            let total = self.listing.bytes;
-            let mut sink = Ticking {
-                inner: &mut sides,
-                watch: &mut *watch,
-                stage,
-                meter: &meter,
-                before,
-                told: 0,
-                total,
-            };
-            documents::read(&self.listing.path(file), &self.field, &meter, &mut sink)?;
-            before += meter.read();
+            pass.file(file, &mut sides)?;
         }
         if <[u8; 32]>::from(sides.hasher.finalize()) == self.digest {
             return Ok(());
@@ -146,39 +140,82 @@ impl Scan {
 }
 
 /// Why a file of a folder is passed over, and where; nothing when somebody must look at it.
-fn reason(error: &DataError) -> Option<(String, String)> {
+pub(in crate::data) fn passed_over(error: &DataError) -> Option<(String, String)> {
     let at = |offset: &usize, line: &usize| format!(" at byte {offset} (line {line})");
     match error {
         DataError::Empty { .. } => Some(("empty".into(), String::new())),
         DataError::NotUtf8 { offset, line, .. } => Some(("not UTF-8".into(), at(offset, line))),
         DataError::Binary { offset, line, .. } => Some(("binary (NUL byte)".into(), at(offset, line))),
-        DataError::NoField { field, .. } => {
+        DataError::NoField { field, .. } | DataError::NoTextColumn { field, .. } => {
             Some((format!("rows without `{field}` (data.field)"), String::new()))
+        }
+        DataError::NoPlainText { .. } => Some(("Parquet, and no data.field is set".into(), String::new())),
+        DataError::NoColumn { .. } | DataError::NoUsualColumn { .. } => {
+            Some(("without the columns of a classification (data.columns)".into(), String::new()))
         }
         DataError::Unreadable { .. } => Some(("unreadable".into(), String::new())),
         _ => None,
     }
 }
 
-/// Tells how far a file is.
-struct Ticking<'a, 'w, S> {
-    inner: &'a mut S,
+/// Tells how far things are, now and then.
+pub(in crate::data) struct Ticker<'a, 'w> {
     watch: &'a mut Watch<'w>,
     stage: Stage,
-    meter: &'a Meter,
-    /// Bytes of the files before.
-    before: u64,
     told: u64,
     total: u64,
 }
 
-impl<S: Sink> Sink for Ticking<'_, '_, S> {
-    fn piece(&mut self, text: &str) -> Result<(), DataError> {
-        let read = self.meter.read();
-        if read >= self.told + TOLD_EVERY || self.told == 0 {
-            self.told = read.max(1);
-            (self.watch)(Progress { stage: self.stage, done: self.before + read, total: self.total });
+impl<'a, 'w> Ticker<'a, 'w> {
+    /// Of nothing yet of so many bytes.
+    pub(in crate::data) fn new(watch: &'a mut Watch<'w>, stage: Stage, total: u64) -> Self {
+        Self { watch, stage, told: 0, total }
+    }
+
+    /// So many bytes are done.
+    pub(in crate::data) fn tick(&mut self, done: u64) {
+        if done >= self.told + TOLD_EVERY || self.told == 0 {
+            self.told = done.max(1);
+            (self.watch)(Progress { stage: self.stage, done, total: self.total });
         }
+    }
+}
+
+/// One pass over files.
+struct Pass<'a, 'w> {
+    listing: &'a Listing,
+    field: &'a str,
+    ticker: Ticker<'a, 'w>,
+    /// Bytes of the files before.
+    before: u64,
+}
+
+impl<'a, 'w> Pass<'a, 'w> {
+    fn new(listing: &'a Listing, field: &'a str, stage: Stage, watch: &'a mut Watch<'w>) -> Self {
+        Self { listing, field, ticker: Ticker::new(watch, stage, listing.bytes), before: 0 }
+    }
+
+    /// Reads one of them.
+    fn file(&mut self, file: usize, sink: &mut impl Sink) -> Result<(), DataError> {
+        let meter = Meter::default();
+        let mut sink = Ticking { inner: sink, ticker: &mut self.ticker, meter: &meter, before: self.before };
+        let outcome = documents::read(&self.listing.path(file), self.field, &meter, &mut sink);
+        self.before += meter.read();
+        outcome
+    }
+}
+
+/// Tells how far a file is.
+struct Ticking<'a, 'p, 'w, S> {
+    inner: &'a mut S,
+    ticker: &'a mut Ticker<'p, 'w>,
+    meter: &'a Meter,
+    before: u64,
+}
+
+impl<S: Sink> Sink for Ticking<'_, '_, '_, S> {
+    fn piece(&mut self, text: &str) -> Result<(), DataError> {
+        self.ticker.tick(self.before + self.meter.read());
         self.inner.piece(text)
     }
 

@@ -3,7 +3,10 @@ use std::{fs, path::PathBuf};
 use tempfile::{TempDir, tempdir};
 
 use super::*;
-use crate::data::text::unpack::tests::{gzip, zstd};
+use crate::data::{
+    text::unpack::tests::{gzip, zstd},
+    tokenizer::TokenizerText,
+};
 
 fn folder(files: &[(&str, &[u8])]) -> TempDir {
     let folder = tempdir().unwrap();
@@ -304,4 +307,118 @@ fn tokens_that_are_lost_while_they_are_in_use_end_the_data_with_a_reason() {
     assert_eq!(dataset.validation_batches(4, 9).count(), 0);
     let message = dataset.fault().unwrap_err().to_string();
     assert!(message.contains("can no longer be read") && message.contains("made anew"), "{message}");
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet_and_rows_of_other_kinds_are_the_same_text() {
+    use crate::data::parquet::tests::{Given, written};
+
+    let words: Vec<String> = (0..2000).map(|row| format!("The moon rose over hill {row}.")).collect();
+    let texts: Vec<Option<&str>> =
+        words.iter().enumerate().map(|(row, text)| (row % 10 > 0).then_some(&**text)).collect();
+    let lines: String = texts
+        .iter()
+        .map(|text| serde_json::json!({"text": text.unwrap_or_default()}).to_string() + "\n")
+        .collect();
+    let table = written(&[("text", Given::Texts(&texts))], 1);
+    let (tables, rows) = (folder(&[("a.parquet", &table)]), folder(&[("a.jsonl", lines.as_bytes())]));
+    for choice in [Choice::Bytes, Choice::Bpe(300)] {
+        let kept = store();
+        let open = |folder: &TempDir| stages(folder.path(), &choice, 0.1, &kept);
+        let ((columnar, told), (lined, _)) = (open(&tables), open(&rows));
+        let all = |tokens: &Tokens| tokens.ids(0..usize::MAX).unwrap();
+        assert_eq!(all(&columnar.train), all(&lined.train));
+        assert_eq!(all(&columnar.validation), all(&lined.validation));
+        assert_eq!(counts(&columnar.report), [("rows without text", 200)]);
+        assert_eq!(DataReport { source: lined.report.source.clone(), ..columnar.report }, lined.report);
+        assert!(told.starts_with(&[Stage::Reading]), "{told:?}");
+    }
+    let mixed = folder(&[
+        ("a.txt", b"text"),
+        ("b.parquet", &written(&[("body", Given::Texts(&texts))], 1)),
+        ("c.parquet.gz", b"x"),
+    ]);
+    let expected = [("packed Parquet", 1), ("rows without `text` (data.field)", 1)];
+    assert_eq!(counts(&open_at(mixed.path()).unwrap().report), expected);
+    fs::write(mixed.path().join("d.parquet"), &table[..99]).unwrap();
+    let message = open_at(mixed.path()).unwrap_err().to_string();
+    assert!(message.contains("d.parquet ends early"), "{message}");
+}
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn tables_that_need_another_build_are_counted_and_named() {
+    let folder = folder(&[("a.txt", b"text"), ("b.parquet", b"PAR1"), ("c.parquet.gz", b"x")]);
+    let report = open_at(folder.path()).unwrap().report;
+    let expected = [("Parquet, for which this program was built without a reader", 1), ("packed Parquet", 1)];
+    assert_eq!(counts(&report), expected);
+    assert!(report.left_out_named[0].starts_with("b.parquet: Parquet"), "{:?}", report.left_out_named);
+}
+
+#[test]
+fn a_text_in_memory_is_not_read_again() {
+    let (texts, mut kept) = (mixed(), store());
+    kept.limits.in_memory = 1 << 20;
+    let path = texts.path().join("a.txt");
+    let mut gone = false;
+    let opened =
+        open(&wanted(&path, &Choice::Bpe(300), 0.1), Some(&kept.store), kept.limits, &mut |progress| {
+            if progress.stage == Stage::Learning && !gone {
+                fs::remove_file(&path).unwrap();
+                gone = true;
+            }
+        });
+    let opened = opened.unwrap();
+    assert!(gone && opened.train.len() > 1000 && opened.validation.len() > 100);
+}
+
+#[test]
+fn encodings_may_be_mixed_in_a_folder_and_those_that_are_not_utf_8_are_named() {
+    let wide = |text: &str| -> Vec<u8> {
+        [0xFEFF].into_iter().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
+    };
+    let folder = folder(&[
+        ("a.txt", "é".as_bytes()),
+        ("b.txt", b"caf\xe9 au lait"),
+        ("c.txt", &wide("one")),
+        ("d.txt", b"two\nthree\n\xf0\x9f\x98"),
+        ("e.csv", "\u{feff}text\nfour\n".as_bytes()),
+        ("f.csv", b"text\nfive\nna\xefve\n"),
+    ]);
+    let opened = open_at(folder.path()).unwrap();
+    assert_eq!(bytes(&opened.train), "é\0four\0".as_bytes());
+    assert_eq!(counts(&opened.report), [("binary (NUL byte)", 1), ("not UTF-8", 3)]);
+    let named = [
+        "b.txt at byte 3 (line 1): not UTF-8",
+        "c.txt at byte 3 (line 1): binary (NUL byte)",
+        "d.txt at byte 10 (line 3): not UTF-8",
+        "f.csv at byte 12 (line 3): not UTF-8",
+    ];
+    assert_eq!(opened.report.left_out_named, named);
+    let message = open_at(&folder.path().join("c.txt")).unwrap_err().to_string();
+    assert!(message.contains("NUL byte at byte 3 (line 1)") && message.contains("UTF-16"), "{message}");
+}
+
+#[test]
+fn a_folder_of_very_many_small_files_costs_their_names_and_is_told_about_seldom() {
+    const FILES: usize = 10_000;
+    let folder = tempdir().unwrap();
+    for file in 0..FILES {
+        if file % 1000 == 0 {
+            fs::create_dir(folder.path().join(format!("{:02}", file / 1000))).unwrap();
+        }
+        let name = format!("{:02}/{file:05}.txt", file / 1000);
+        fs::write(folder.path().join(name), if file % 100 == 99 { String::new() } else { file.to_string() })
+            .unwrap();
+    }
+    let (kept, mut told) = (store(), 0);
+    let limits = Limits { in_memory: 1000, ..kept.limits };
+    let opened =
+        open(&wanted(folder.path(), &Choice::Bytes, 0.1), Some(&kept.store), limits, &mut |_| told += 1)
+            .unwrap();
+    assert_eq!(opened.report.documents, FILES as u64 * 99 / 100);
+    assert_eq!(counts(&opened.report), [("empty", FILES as u64 / 100)]);
+    assert_eq!(opened.report.left_out_named.len(), 20);
+    assert!((2..=4).contains(&told), "{told}");
 }

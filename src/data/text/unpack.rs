@@ -35,6 +35,12 @@ impl Meter {
     pub(in crate::data) fn read(&self) -> u64 {
         self.0.read.get()
     }
+
+    /// So many bytes have been read by somebody else, as far as that can be told.
+    #[cfg(feature = "parquet")]
+    pub(in crate::data) fn reached(&self, bytes: u64) {
+        self.0.read.set(bytes);
+    }
 }
 
 /// Counts what is read from a file.
