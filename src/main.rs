@@ -4,7 +4,5 @@
 static ALLOCATOR: tui_train::backend::allocator::Counting = tui_train::backend::allocator::Counting;
 
 fn main() -> std::process::ExitCode {
-    let code = tui_train::cli::main();
-    // Codes of the contract are all small.
-    u8::try_from(code).map_or(std::process::ExitCode::FAILURE, std::process::ExitCode::from)
+    tui_train::cli::exit_code(tui_train::cli::main())
 }

@@ -5,6 +5,7 @@
 mod cli;
 mod golden;
 mod layering;
+mod own;
 mod readers;
 mod screens;
 mod soak;

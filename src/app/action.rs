@@ -118,6 +118,12 @@ pub enum Action {
     Unqueue,
     /// Compare 1 x B with B x 1.
     CheckAccumulation,
+    /// The figure under the cursor, or the selected row's, to the clipboard.
+    Copy,
+    /// The command that resumes or repeats the run to the clipboard.
+    CopyCommand,
+    /// The help, with only those lines that hold a text.
+    SearchHelp,
     /// The texts that the model wrote, and back.
     Samples,
 }
@@ -222,6 +228,9 @@ pub const ACTIONS: &[About] = &[
     about(Action::PageDown, "page-down", "a page down"),
     about(Action::Home, "first", "to the first"),
     about(Action::End, "last", "to the last"),
+    about(Action::Copy, "copy", "copy the figure under the cursor"),
+    about(Action::CopyCommand, "copy-command", "copy the command that resumes or repeats it"),
+    about(Action::SearchHelp, "search-help", "the help: only lines with a text in them"),
     about(Action::Back, "back", "out of one layer; never stops a run"),
     about(Action::Help, "help", "this help"),
     about(Action::Palette, "palette", "the command palette"),

@@ -39,7 +39,7 @@ impl State {
         match self.subject() {
             Some((run, _)) => vec![Effect::LoadCheckpoints { run }],
             None => {
-                self.say("choose the run to fork on screen 4", true);
+                self.say("choose the run to fork on screen {key:runs}", true);
                 Vec::new()
             }
         }
@@ -65,7 +65,10 @@ impl State {
         }
         let effects = self.show(Screen::Setup);
         self.focus.set(Screen::Setup, Panel::Form);
-        self.say("change what the fork is to do otherwise; Enter starts it, Esc drops it", false);
+        self.say(
+            "change what the fork is to do otherwise; {key:start} starts it, {key:back} drops it",
+            false,
+        );
         effects
     }
 

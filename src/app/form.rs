@@ -8,7 +8,9 @@ use crate::{
     config::{
         Config, ConfigError, Layers, OptimizerName, Resolved,
         fields::{self, FIELDS, Field, Kind},
-        grid, presets,
+        grid,
+        layers::Key,
+        presets,
     },
     ledger,
     protocol::Ledger,
@@ -19,7 +21,7 @@ pub use fork::Origin;
 
 /// The sections in the order of the form: what one changes most comes first.
 const SECTIONS: &[&str] =
-    &["preset", "optimizer", "train", "schedule", "clip", "data", "model", "checkpoint", "log"];
+    &["preset", "task", "optimizer", "train", "schedule", "clip", "data", "model", "checkpoint", "log"];
 
 /// The key at the top of the form.
 const PRESET: &str = "model.preset";
@@ -99,13 +101,16 @@ impl Form {
                 rows.extend(fields::find(PRESET).map(Row::Field));
                 continue;
             }
-            rows.push(Row::Section(section));
-            let fields = FIELDS.iter().filter(|field| {
+            let fields = fields::all().filter(|field| {
                 field.key != PRESET
                     && field.key.split('.').next() == Some(section)
                     && fields::applies(field.key, self.resolved.config.model.arch)
                     && (field.key.matches('.').count() == 1 || field.key.starts_with(&chosen))
             });
+            let mut fields = fields.peekable();
+            if fields.peek().is_some() {
+                rows.push(Row::Section(section));
+            }
             rows.extend(fields.map(Row::Field));
         }
         rows
@@ -154,13 +159,13 @@ impl Form {
             return text.clone();
         }
         let entries = self.resolved.config.entries();
-        entries.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value).unwrap_or_default()
+        entries.into_iter().find(|(name, _)| name == key).map(|(_, value)| value).unwrap_or_default()
     }
 
     /// The text of every field, for who asks for many of them; those that are absent have none.
-    pub fn values(&self) -> BTreeMap<&'static str, String> {
+    pub fn values(&self) -> BTreeMap<Key, String> {
         let mut values: BTreeMap<_, _> = self.resolved.config.entries().into_iter().collect();
-        values.extend(self.set.iter().map(|(key, text)| (*key, text.clone())));
+        values.extend(self.set.iter().map(|(key, text)| ((*key).into(), text.clone())));
         values
     }
 
@@ -182,7 +187,7 @@ impl Form {
     /// The values a field steps through, if it does.
     fn choices(field: &Field) -> Option<Vec<&'static str>> {
         match field.kind {
-            _ if field.key == PRESET => Some(presets::PRESETS.iter().map(|preset| preset.name).collect()),
+            _ if field.key == PRESET => Some(presets::all().map(|preset| preset.name).collect()),
             Kind::Choice(names) => Some(names.to_vec()),
             Kind::Bool => Some(vec!["false", "true"]),
             _ => None,
@@ -373,7 +378,7 @@ impl Form {
         self.start()?;
         if let Some(origin) = &self.fork {
             return Err(format!(
-                "this is the draft of one fork of {}: Q queues it, Esc drops it",
+                "this is the draft of one fork of {}: {{key:queue}} queues it, {{key:back}} drops it",
                 origin.name
             ));
         }
@@ -385,7 +390,7 @@ impl Form {
     }
 
     /// Key, value in the draft and value in the last run of everything that differs.
-    pub fn differences(&self) -> Vec<(&'static str, String, String)> {
+    pub fn differences(&self) -> Vec<(Key, String, String)> {
         let chosen = format!("optimizer.{}.", self.optimizer());
         self.last.as_ref().map_or_else(Vec::new, |(_, last)| {
             let all = self.resolved.config.differences(last);

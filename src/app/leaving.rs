@@ -1,13 +1,15 @@
 //! Leaving: what is asked while a run of this session is live, and what stops before.
 //!
 //! A run that this UI drove and then left for another one goes on unseen. Whoever leaves is asked about it as about the
-//! one on the screen.
+//! one on the screen. An interrupt stops the run on the screen alone, and says what goes on.
 
 use super::{Effect, RunRef, State, focus::Overlay, run::Status};
 use crate::protocol::Command;
 
 /// Seconds between two looks whether the runs that were left are still live.
 const LOOK_SECONDS: f64 = 1.0;
+/// Exit code of whoever leaves by an interrupt while a run is live.
+const INTERRUPTED: i32 = 130;
 
 /// Runs that this UI drove before the one on the screen and that were live when last looked at.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -53,6 +55,49 @@ impl State {
             effects.extend(self.command(Command::Stop));
         }
         effects
+    }
+
+    /// Stops the run on the screen and leaves when it has ended; leaves at once the second time, and when no run is
+    /// driven from here. What was not looked at is not stopped.
+    pub(super) fn interrupt(&mut self) -> Vec<Effect> {
+        if self.leaving == Some(INTERRUPTED) || (!self.may_drive() && !self.starting) {
+            return vec![Effect::Quit { code: self.leaving.unwrap_or(0) }];
+        }
+        self.leaving = Some(INTERRUPTED);
+        self.overlay = Overlay::None;
+        self.tell_interrupted();
+        // What waits in the queue may have been read long ago.
+        let mut effects: Vec<Effect> =
+            self.runs.any_queued().then_some(Effect::LoadRuns).into_iter().collect();
+        // A run that is just being started is stopped as soon as it is watched.
+        if !self.link.stopping && !self.starting {
+            effects.extend(self.command(Command::Stop));
+        }
+        effects
+    }
+
+    /// Says that the run on the screen stops, and what does not.
+    pub(super) fn tell_interrupted(&mut self) {
+        if self.leaving != Some(INTERRUPTED) {
+            return;
+        }
+        let mut others: Vec<String> = match &self.others.runs[..] {
+            // Those that stop are not told to go on.
+            _ if self.others.stopping => Vec::new(),
+            runs @ ([] | [_] | [_, _]) => runs.iter().map(|run| run.name.clone()).collect(),
+            many => vec![format!("{} other runs", many.len())],
+        };
+        others.extend(self.runs.any_queued().then(|| "the queue".to_owned()));
+        let plural = others.len() > 1 || self.others.runs.len() > 2;
+        let text = match &others[..] {
+            [] => "stopping: the run saves a checkpoint; Ctrl+C again leaves at once".to_owned(),
+            others => format!(
+                "stopping this run (Ctrl+C again: at once); {} {} on",
+                others.join(" and "),
+                if plural { "go" } else { "goes" }
+            ),
+        };
+        self.say(text, false);
     }
 
     /// Remembers the run on the screen, which another one takes the place of, while it is live and driven from here.
@@ -106,12 +151,17 @@ mod tests {
             focus::{Context, Overlay},
             link::Control,
             recorded,
+            runs::RunRow,
         },
         protocol::{Command, Reason},
     };
 
     fn act(state: &mut State, action: Action) -> Vec<Effect> {
         state.update(Msg::Action(action))
+    }
+
+    fn said(state: &State) -> &str {
+        state.notice.as_ref().map_or("", |notice| &notice.text)
     }
 
     fn other() -> RunRef {
@@ -196,7 +246,27 @@ mod tests {
         state.update(Msg::Watching { run: other() });
         state.update(Msg::Connected(Control::Full));
         assert_eq!(act(&mut state, Action::Interrupt).len(), 1);
+        assert_eq!(said(&state), "stopping this run (Ctrl+C again: at once); demo goes on");
         state.update(Msg::Events(vec![recorded::ended(Reason::Stopped, 20)]));
         assert_eq!(state.update(Msg::Alive(false)), [Effect::Quit { code: 130 }]);
+    }
+
+    #[test]
+    fn an_interrupt_says_that_the_queue_goes_on_and_asks_whether_it_still_does() {
+        let mut state = recorded::watching(Screen::Train, "adamw");
+        let row = |state: &str| RunRow { id: "next".into(), state: state.into(), ..RunRow::default() };
+        state.update(Msg::Runs(vec![row("queued")]));
+        let effects = act(&mut state, Action::Interrupt);
+        assert!(
+            matches!(&effects[..], [Effect::LoadRuns, Effect::Send { command: Command::Stop, .. }]),
+            "{effects:?}"
+        );
+        assert!(said(&state).ends_with("the queue goes on"), "{}", said(&state));
+        state.update(Msg::Runs(vec![row("stopped")]));
+        assert!(said(&state).starts_with("stopping: the run saves"), "{}", said(&state));
+        state.update(Msg::Runs(vec![row("queued")]));
+        state.others.runs = vec![other(); 3];
+        state.tell_interrupted();
+        assert!(said(&state).ends_with("3 other runs and the queue go on"), "{}", said(&state));
     }
 }

@@ -40,6 +40,10 @@ pub struct Link {
     pub pending: VecDeque<Pending>,
     /// When the record grew last, in seconds since the UI started.
     pub heard: f64,
+    /// A worker was seen after the record had been read: what comes now is news.
+    pub followed: bool,
+    /// When somebody who looks elsewhere was last called for a warning.
+    pub called: Option<f64>,
     /// A stop was sent.
     pub stopping: bool,
     /// Commands that came before the worker listened.

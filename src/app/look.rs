@@ -82,6 +82,43 @@ impl FromStr for Signs {
     }
 }
 
+/// How somebody who looks elsewhere is told that a run has ended, failed or warned.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Call {
+    /// Not at all.
+    #[default]
+    None,
+    /// The terminal's bell.
+    Bell,
+    /// A notice on the desktop, by the terminal's OSC 9.
+    Osc9,
+}
+
+impl Call {
+    /// Every way.
+    pub const ALL: [Self; 3] = [Self::None, Self::Bell, Self::Osc9];
+
+    /// The name on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Bell => "bell",
+            Self::Osc9 => "osc9",
+        }
+    }
+}
+
+impl FromStr for Call {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|call| call.as_str() == text).ok_or_else(|| {
+            let names = Self::ALL.map(Self::as_str).join(", ");
+            format!("no notice `{text}`: there are {names}")
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +131,10 @@ mod tests {
         for signs in Signs::ALL {
             assert_eq!(signs.as_str().parse(), Ok(signs));
         }
+        for call in Call::ALL {
+            assert_eq!(call.as_str().parse(), Ok(call));
+        }
+        assert!("beep".parse::<Call>().unwrap_err().contains("bell"));
         assert!("blue".parse::<ThemeName>().unwrap_err().contains("light"));
         let mut seen = vec![ThemeName::Dark];
         while seen.last().map(|name| name.next()) != Some(ThemeName::Dark) {

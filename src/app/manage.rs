@@ -14,7 +14,7 @@ impl State {
     /// The selected run, if this UI may change what is on the disk and nothing else holds the run.
     fn at_rest(&mut self, what: &str) -> Option<(String, String)> {
         if self.screen != Screen::Runs {
-            self.say(format!("choose the run on screen 4, then {what} it"), true);
+            self.say(format!("choose the run on screen {{key:runs}}, then {what} it"), true);
             return None;
         }
         let row = self.runs.rows.get(self.runs.selected)?;
@@ -22,7 +22,7 @@ impl State {
         let why = match &*row.state {
             _ if self.options.readonly => "read-only: started with --readonly".to_owned(),
             "live" | "paused" => format!("{name} is live: stop it first"),
-            "queued" => format!("{name} waits in the queue: take it out with d first"),
+            "queued" => format!("{name} waits in the queue: take it out with {{key:unqueue}} first"),
             _ => return Some((id, name)),
         };
         self.say(why, true);
@@ -55,7 +55,7 @@ impl State {
             return self.say("read-only: started with --readonly", true);
         }
         let Some((id, called)) = self.subject() else {
-            return self.say("choose a run on screen 4", true);
+            return self.say("choose a run on screen {key:runs}", true);
         };
         if self.screen == Screen::Runs {
             // It stays the selected one while a new run comes into the list.
@@ -76,7 +76,7 @@ impl State {
         match self.subject() {
             Some((run, _)) => vec![Effect::Relabel { run, label }, Effect::LoadRuns],
             None => {
-                self.say("choose a run on screen 4", true);
+                self.say("choose a run on screen {key:runs}", true);
                 Vec::new()
             }
         }

@@ -20,6 +20,9 @@ impl State {
         if let Overlay::Palette(palette) = &mut self.overlay {
             palette.line.input(input);
             (palette.selected, palette.error) = (0, None);
+        } else if self.searching && matches!(self.overlay, Overlay::Help { .. }) {
+            self.search.input(input);
+            self.overlay = Overlay::Help { scroll: 0 };
         } else if let Some(line) = &mut self.form.editing {
             line.input(input);
             self.form.preview();
@@ -33,6 +36,10 @@ impl State {
     }
 
     pub(super) fn submit(&mut self, next: bool) -> Vec<Effect> {
+        if matches!(self.overlay, Overlay::Help { .. }) {
+            self.searching = false;
+            return Vec::new();
+        }
         if let Overlay::Palette(palette) = &self.overlay {
             let request = palette.submit();
             return match request {
@@ -64,6 +71,8 @@ impl State {
     pub(super) fn cancel(&mut self) {
         if matches!(self.overlay, Overlay::Palette(_)) {
             self.overlay = Overlay::None;
+        } else if matches!(self.overlay, Overlay::Help { .. }) {
+            (self.search, self.searching) = (TextLine::default(), false);
         } else if self.form.editing.is_some() {
             self.form.cancel();
         } else if self.screen == Screen::Runs {
@@ -100,6 +109,7 @@ impl State {
                 let (id, name) = known.map_or((run.clone(), run), |row| (row.id.clone(), row.name.clone()));
                 return self.hold_beside(id, name);
             }
+            Request::Picture(path) => return vec![Effect::Picture { path }],
             Request::Rename(name) => return self.relabel(Relabel::Name(name)),
             Request::Note(note) => return self.relabel(Relabel::Note(note)),
             Request::Export(format) => match &self.watching {
@@ -108,6 +118,16 @@ impl State {
             },
         }
         Vec::new()
+    }
+
+    /// Does what a line of the palette says; one that takes words after it is put there to be typed on.
+    pub(super) fn choose(&mut self, at: usize) -> Vec<Effect> {
+        if let Overlay::Fork(choice) = &mut self.overlay {
+            choice.selected = at.min(choice.updates.len().saturating_sub(1));
+        }
+        let Overlay::Palette(palette) = &mut self.overlay else { return Vec::new() };
+        palette.selected = at;
+        if palette.complete() { Vec::new() } else { self.submit(false) }
     }
 
     pub(super) fn click(&mut self, panel: Panel, row: Option<usize>) {
@@ -163,8 +183,10 @@ impl State {
 
     pub(super) fn events(&mut self, events: &[Event]) -> Vec<Effect> {
         self.link.heard = self.now;
+        let mut effects = Vec::new();
         for event in events {
             self.run.apply(event);
+            effects.extend(self.call(event));
             match event {
                 Event::State(report) => {
                     self.tensors.merge(report.clone(), "log");
@@ -186,7 +208,8 @@ impl State {
                 _ => {}
             }
         }
-        self.leave_if_over()
+        effects.extend(self.leave_if_over());
+        effects
     }
 
     pub(super) fn alive(&mut self, alive: bool) -> Vec<Effect> {
@@ -194,12 +217,17 @@ impl State {
             // It crashed: what it would have answered next is what its last checkpoint holds.
             self.tensors.outdated();
         }
+        let went = !alive && !self.link.gone;
         (self.link.gone, self.link.waits) = (!alive, None);
+        self.link.followed |= alive;
         if !alive {
             self.link.control = Control::None;
             self.link.pending.clear();
         }
-        self.leave_if_over()
+        let mut effects: Vec<Effect> =
+            if went { self.call_crash().into_iter().collect() } else { Vec::new() };
+        effects.extend(self.leave_if_over());
+        effects
     }
 
     pub(super) fn connected(&mut self, control: Control) {

@@ -4,7 +4,9 @@
 //! the world is an [`Effect`] that the shell carries out.
 
 pub mod action;
+mod call;
 pub mod check;
+mod clip;
 mod draft;
 pub mod filter;
 pub mod focus;
@@ -43,7 +45,7 @@ use action::{Action, Screen};
 pub use draft::Settings;
 use focus::{Context, Focus, Overlay, Panel};
 use form::{Form, Origin};
-use input::Input;
+use input::{Input, TextLine};
 use leaving::Others;
 use link::{Control, Link};
 use look::ThemeName;
@@ -100,6 +102,12 @@ pub enum Msg {
     },
     /// A mouse click on a tab.
     Tab(Screen),
+    /// A mouse click on the head of a column of the table.
+    Sort(tensors::Column),
+    /// A mouse click on that line of the palette, or of the checkpoints to fork.
+    Choose(usize),
+    /// The first line shown of the help.
+    HelpTo(usize),
     /// Another run is being watched from here on.
     Watching {
         run: RunRef,
@@ -280,6 +288,23 @@ pub enum Effect {
         run: String,
         format: String,
     },
+    /// Draw the screen as it is into that file.
+    Picture {
+        path: String,
+    },
+    /// Give a text to the terminal's clipboard; `what` it is, in words.
+    Copy {
+        what: String,
+        text: String,
+    },
+    /// The same of the command that trains a run again from its beginning.
+    CopyAgain {
+        run: String,
+    },
+    /// Tell somebody who looks elsewhere.
+    Call {
+        text: String,
+    },
     /// Check accumulation with these settings, as TOML; the answer carries the number.
     Check {
         number: u64,
@@ -364,6 +389,9 @@ pub struct State {
     /// What the charts of the Train screen show.
     pub plot: Plot,
     pub theme: ThemeName,
+    /// What is searched in the help, and whether it is being typed.
+    pub search: TextLine,
+    pub searching: bool,
     /// Lines the journal is scrolled back.
     pub journal_scroll: usize,
     /// A run was started and is not watched yet.
@@ -409,6 +437,8 @@ impl State {
             x_axis: XAxis::Update,
             plot: Plot::default(),
             theme: ThemeName::default(),
+            search: TextLine::default(),
+            searching: false,
             journal_scroll: 0,
             starting: false,
             others: Others::default(),
@@ -460,6 +490,7 @@ impl State {
     /// Where a key is looked up first.
     pub fn context(&self) -> Context {
         match &self.overlay {
+            Overlay::Help { .. } if self.searching => return Context::Text,
             Overlay::Help { .. } => return Context::Help,
             Overlay::Palette(_) => return Context::Palette,
             Overlay::Quit => return Context::Quit,
@@ -480,6 +511,11 @@ impl State {
             Screen::Setup => Context::Setup,
             Screen::Runs => Context::Runs,
         }
+    }
+
+    /// Columns and lines of the screen.
+    pub fn size(&self) -> (u16, u16) {
+        self.size
     }
 
     /// Takes what happened and says what to do.
@@ -511,6 +547,13 @@ impl State {
             Msg::Point { panel, update } => self.point(panel, update),
             Msg::ZoomAt { panel, update, closer } => self.zoom_at(panel, update, closer),
             Msg::Tab(screen) => return self.act(Action::Show(screen)),
+            Msg::Sort(column) => self.tensors.sort_by(column),
+            Msg::Choose(at) => return self.choose(at),
+            Msg::HelpTo(line) => {
+                if let Overlay::Help { scroll } = &mut self.overlay {
+                    *scroll = line;
+                }
+            }
             Msg::Watching { run } => self.watch(run),
             Msg::Replaying { speed } => self.replay = Some(Replay { speed, paused: false }),
             Msg::Events(events) => return self.events(&events),
@@ -526,6 +569,7 @@ impl State {
             Msg::Runs(rows) => {
                 if !silent {
                     self.runs.load(rows);
+                    self.tell_interrupted();
                 }
                 self.renamed();
                 if self.form.last.is_none() {

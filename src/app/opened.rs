@@ -165,7 +165,7 @@ impl State {
     /// Shows the next side of the opened parameter.
     pub(super) fn next_view(&mut self) -> Vec<Effect> {
         let Some(opened) = &mut self.tensors.opened else {
-            self.say("open a tensor first: Enter on the State screen", true);
+            self.say("open a tensor first: {key:open} on the State screen", true);
             return Vec::new();
         };
         opened.view = opened.view.next();
@@ -218,7 +218,7 @@ impl State {
     /// Holds the opened parameter against that run's.
     pub(super) fn hold_beside(&mut self, run: String, name: String) -> Vec<Effect> {
         let Some(opened) = &mut self.tensors.opened else {
-            self.say("open a tensor first: Enter on the State screen", true);
+            self.say("open a tensor first: {key:open} on the State screen", true);
             return Vec::new();
         };
         opened.view = View::Beside;

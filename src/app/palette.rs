@@ -3,8 +3,12 @@
 use super::{
     action::{ACTIONS, About, Action},
     input::TextLine,
+    look::ThemeName,
 };
-use crate::run::label::{note_text, run_name};
+use crate::run::{
+    export::NAMES,
+    label::{note_text, run_name},
+};
 
 /// Commands that are no single action: name, argument, help.
 const MORE: &[(&str, &str, &str)] = &[
@@ -14,7 +18,8 @@ const MORE: &[(&str, &str, &str)] = &[
     ("name", "NAME", "name of the next run"),
     ("watch", "RUN", "watch another run: id, start of it, or name"),
     ("beside-run", "RUN", "the opened tensor beside that run's"),
-    ("export", "FORMAT", "write the run as json, md, csv or commands"),
+    ("export", "FORMAT", "write the run as a file, or a folder"),
+    ("picture", "FILE", "draw this screen into a .svg, .txt or .ans"),
 ];
 
 /// What a line in the palette asks for.
@@ -36,6 +41,8 @@ pub enum Request {
     /// Empty: the note is taken away.
     Note(String),
     Export(String),
+    /// A file to draw the screen into.
+    Picture(String),
 }
 
 /// One line of the list.
@@ -63,12 +70,33 @@ pub fn choices() -> impl Iterator<Item = Choice> {
     actions.chain(MORE.iter().map(|&(name, argument, help)| Choice { name, argument, help }))
 }
 
+/// What may follow a command, where that is one of a few words, and what each stands for.
+fn values(name: &str) -> Vec<(&'static str, &'static str)> {
+    match name {
+        "export" => NAMES.to_vec(),
+        "theme" => ThemeName::ALL.map(|theme| (theme.as_str(), "this look")).to_vec(),
+        _ => Vec::new(),
+    }
+}
+
 impl Palette {
     /// The commands that fit what was typed, best first.
     pub fn matches(&self) -> Vec<Choice> {
         let typed = self.line.text().trim_start();
         let (word, rest) = typed.split_once(' ').map_or((typed, None), |(word, rest)| (word, Some(rest)));
         let word = word.to_lowercase();
+        let known = choices().find(|choice| choice.name == word);
+        if let (Some(rest), Some(known)) = (rest, known) {
+            let fits = |(value, _): &(&str, &str)| value.starts_with(rest.trim_start());
+            let values: Vec<Choice> = values(known.name)
+                .into_iter()
+                .filter(fits)
+                .map(|(argument, help)| Choice { name: known.name, argument, help })
+                .collect();
+            if !values.is_empty() {
+                return values;
+            }
+        }
         let mut found: Vec<(usize, Choice)> = choices()
             .filter_map(|choice| {
                 let rank = if choice.name == word {
@@ -91,6 +119,22 @@ impl Palette {
         found.into_iter().map(|(_, choice)| choice).collect()
     }
 
+    /// Puts the chosen command into the line where words must follow it. Returns whether they must.
+    pub(super) fn complete(&mut self) -> bool {
+        let matches = self.matches();
+        let Some(choice) = matches.get(self.selected.min(matches.len().saturating_sub(1))) else {
+            return false;
+        };
+        let typed = self.line.text().trim().contains(' ');
+        let optional = ACTIONS.iter().any(|about| about.name == choice.name);
+        if choice.argument.is_empty() || optional || typed || self.line.text().ends_with(' ') {
+            return false;
+        }
+        self.line = TextLine::new(format!("{} ", choice.name));
+        self.selected = 0;
+        true
+    }
+
     /// What Enter asks for, or why it cannot be done.
     pub fn submit(&self) -> Result<Request, String> {
         let typed = self.line.text().trim();
@@ -102,6 +146,10 @@ impl Palette {
             Some(choice) => choice.name,
             None => return Err(format!("no command `{word}`: clear the line to see all of them")),
         };
+        // One of the words that may follow was chosen in the list.
+        let chosen = matches.get(self.selected.min(matches.len().saturating_sub(1)));
+        let chosen = chosen.filter(|choice| values(name).iter().any(|(value, _)| *value == choice.argument));
+        let argument = chosen.map_or(argument, |choice| choice.argument);
         let needs =
             |what: &str| Err(format!("`{name}` needs {what}, for example `:{name} {}`", example(name)));
         match name {
@@ -130,6 +178,8 @@ impl Palette {
             "watch" => Ok(Request::Watch(argument.to_owned())),
             "beside-run" if argument.is_empty() => needs("a run"),
             "beside-run" => Ok(Request::Beside(argument.to_owned())),
+            "picture" if argument.is_empty() => needs("a file"),
+            "picture" => Ok(Request::Picture(argument.to_owned())),
             "export" if argument.is_empty() => needs("a format"),
             "export" => Ok(Request::Export(argument.to_owned())),
             "rename" if !argument.is_empty() => run_name(argument).map(Request::Rename),
@@ -164,6 +214,7 @@ fn example(name: &str) -> &'static str {
         "name" => "wide-model",
         "save" => "wide.toml",
         "watch" | "beside-run" => "latest",
+        "picture" => "screen.svg",
         _ => "csv",
     }
 }
@@ -195,6 +246,29 @@ mod tests {
         for wrong in ["lr fast", "lr nan", "lr -1"] {
             assert!(typed(wrong).submit().unwrap_err().contains(":lr 1e-4"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_may_follow_a_command_is_listed_and_chosen() {
+        let formats = typed("export ").matches();
+        assert_eq!(formats.len(), NAMES.len());
+        assert_eq!(typed("export csv").submit(), Ok(Request::Export("csv".into())));
+        assert_eq!(typed("export c").submit(), Ok(Request::Export("csv".into())), "the start is enough");
+        let second = Palette { selected: 1, ..typed("export c") };
+        assert_eq!(second.submit(), Ok(Request::Export("commands".into())));
+        assert_eq!(
+            typed("export xml").submit(),
+            Ok(Request::Export("xml".into())),
+            "told where it is written"
+        );
+        assert_eq!(typed("theme li").submit(), Ok(Request::Do(Action::Theme(Some(ThemeName::Light)))));
+        assert!(typed("theme blue").submit().unwrap_err().contains("no theme"));
+        assert_eq!(typed("picture a.svg").submit(), Ok(Request::Picture("a.svg".into())));
+        assert!(typed("picture").submit().unwrap_err().contains("screen.svg"));
+        let mut palette = typed("expor");
+        assert!(palette.complete() && palette.line.text() == "export ");
+        assert!(!palette.complete(), "the words that follow are chosen now");
+        assert!(!typed("pause").complete());
     }
 
     #[test]

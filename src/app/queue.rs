@@ -10,7 +10,7 @@ impl State {
             self.overlay = Overlay::None;
         }
         if self.screen != Screen::Setup {
-            self.say("this is the draft of the next run: Q queues it", false);
+            self.say("this is the draft of the next run: {key:queue} queues it", false);
             return self.show(Screen::Setup);
         }
         let drafts = self.form.start().map(|draft| vec![draft]);
@@ -110,7 +110,7 @@ impl State {
     pub(super) fn not_started(&self, command: &Command) -> String {
         let what = command.name().replace('_', " ");
         let why = self.link.waits.as_ref().map_or_else(String::new, |waits| waits.sentence());
-        let then = if self.status() == Some(Status::Queued) { "; x takes it out" } else { "" };
+        let then = if self.status() == Some(Status::Queued) { "; {key:stop} takes it out" } else { "" };
         format!("{what}: the run has not started, {why}{then}")
     }
 }
@@ -207,7 +207,7 @@ mod tests {
             assert_eq!(act(&mut state, action), []);
             let told = said(&state);
             assert!(
-                told.contains("has not started, place 2 of 3") && told.contains("x takes it out"),
+                told.contains("has not started, place 2 of 3") && told.contains("{key:stop} takes it out"),
                 "{told}"
             );
             assert!(state.link.held().is_empty(), "nothing is kept for later");

@@ -2,7 +2,7 @@
 
 /// Why a command goes nowhere while a recording is played.
 pub(super) const REFUSED: &str =
-    "a replay: what is shown is over and takes no commands; Space pauses the replay";
+    "a replay: what is shown is over and takes no commands; {key:pause} pauses the replay";
 
 /// A recording and how it is played; the shell owns its clock.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use crate::{
     protocol::{
-        CheckpointWritten, CommandRecord, Event, Header, Host, Level, Reason, Resumed, RunEnded, StateReport,
-        TextSample, Update, Validation, Window,
+        CheckpointWritten, CommandRecord, Event, Header, Host, Level, Lineage, Reason, Resumed, RunEnded,
+        StateReport, TextSample, Update, Validation, Window,
     },
     run::pulse::Pulse,
 };
@@ -127,7 +127,8 @@ impl RunView {
 
     fn header(&mut self, header: &Header) {
         self.preparing = None;
-        for note in &header.notes {
+        let lineage = header.forked_from.as_ref().map(Lineage::told);
+        for note in lineage.iter().chain(&header.notes) {
             self.log(0, 0.0, Level::Info, note.clone());
         }
         for (why, times) in &header.data.left_out {

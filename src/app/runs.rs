@@ -204,6 +204,11 @@ pub struct Runs {
 }
 
 impl Runs {
+    /// Whether a run waits in the queue, as of the newest list.
+    pub fn any_queued(&self) -> bool {
+        self.all.iter().any(|row| row.state == "queued")
+    }
+
     /// Takes a new list; selection and marks stay with their runs.
     pub fn load(&mut self, rows: Vec<RunRow>) {
         // What was read of a run that waited or was live is not all that there is once it has moved on.

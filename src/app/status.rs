@@ -60,7 +60,10 @@ impl Waiting {
     pub fn sentence(&self) -> String {
         match self {
             Self::InLine(waits) => waits.sentence(),
-            Self::TakenOut => "taken out of the queue before it started: R on screen 4 starts it".to_owned(),
+            Self::TakenOut => {
+                "taken out of the queue before it started: {key:resume-run} on screen {key:runs} starts it"
+                    .to_owned()
+            }
         }
     }
 }

@@ -248,7 +248,20 @@ impl Tensors {
     pub fn sort_step(&mut self, forward: bool) {
         let all = self.columns();
         let at = all.iter().position(|column| *column == self.sort).unwrap_or(0);
-        self.sort = all[if forward { at + 1 } else { at + all.len() - 1 } % all.len()];
+        self.order_by(all[if forward { at + 1 } else { at + all.len() - 1 } % all.len()]);
+    }
+
+    /// Sorts by that column; by the one it is sorted by already, the other way round.
+    pub fn sort_by(&mut self, column: Column) {
+        if self.sort == column {
+            self.reverse = !self.reverse;
+        } else {
+            self.order_by(column);
+        }
+    }
+
+    fn order_by(&mut self, column: Column) {
+        self.sort = column;
         // Numbers are wanted largest first, words from A.
         self.reverse = !matches!(self.sort, Column::Name | Column::State | Column::Shape | Column::Dtype);
     }

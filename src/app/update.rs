@@ -15,7 +15,7 @@ use super::{
 use crate::protocol::Command;
 
 /// Lines of the help.
-pub(crate) const HELP_LINES: usize = 124;
+pub(crate) const HELP_LINES: usize = 138;
 
 impl State {
     /// Does one action.
@@ -23,6 +23,7 @@ impl State {
         match action {
             Action::Show(screen) => return self.show(screen),
             Action::Help => {
+                (self.search, self.searching) = (TextLine::default(), false);
                 self.overlay = match self.overlay {
                     Overlay::Help { .. } => Overlay::None,
                     _ => Overlay::Help { scroll: 0 },
@@ -51,7 +52,7 @@ impl State {
             Action::PauseResume if self.run.paused => return self.command(Command::Resume),
             Action::PauseResume => return self.command(Command::Pause),
             Action::StepUpdate | Action::StepMicroBatch if self.is_live() && !self.run.paused => {
-                self.say("stepping needs a paused run: press p first", true);
+                self.say("stepping needs a paused run: press {key:pause} first", true);
             }
             Action::StepUpdate => return self.command(Command::Step),
             Action::StepMicroBatch => return self.command(Command::StepMicroBatch),
@@ -121,6 +122,12 @@ impl State {
             Action::AccumulateDown => self.form.accumulate(false),
             Action::Mark => return self.mark(),
             Action::CheckAccumulation => return self.check(),
+            Action::Copy => return self.copy(),
+            Action::CopyCommand => return self.copy_command(),
+            Action::SearchHelp => {
+                (self.search, self.searching) = (TextLine::default(), true);
+                self.overlay = Overlay::Help { scroll: 0 };
+            }
             Action::Samples => self.show_samples(),
             Action::Scatter => {
                 self.runs.scatter = !self.runs.scatter;
@@ -158,7 +165,9 @@ impl State {
     }
 
     fn back(&mut self) {
-        if self.overlay != Overlay::None {
+        if matches!(self.overlay, Overlay::Help { .. }) && !self.search.text().is_empty() {
+            self.search = TextLine::default();
+        } else if self.overlay != Overlay::None {
             self.overlay = Overlay::None;
         } else if self.screen == Screen::Train && self.plot.cursor.is_some() {
             self.plot.cursor = None;
@@ -180,26 +189,14 @@ impl State {
         }
     }
 
-    fn interrupt(&mut self) -> Vec<Effect> {
-        if self.leaving == Some(130) {
-            return vec![Effect::Quit { code: 130 }];
-        }
-        if !self.may_drive() && !self.starting {
-            return vec![Effect::Quit { code: 0 }];
-        }
-        self.leaving = Some(130);
-        self.overlay = Overlay::None;
-        self.say("stopping: the run saves a checkpoint; Ctrl+C again leaves at once", false);
-        // A run that is just being started is stopped as soon as it is watched.
-        if self.link.stopping || self.starting { Vec::new() } else { self.command(Command::Stop) }
-    }
-
     /// Sends a command to the worker if there is one that listens to this UI.
     pub(super) fn command(&mut self, command: Command) -> Vec<Effect> {
         let why = match (&self.link.control, self.status()) {
             _ if command.only_looks() => None,
             _ if self.replay.is_some() => Some(REFUSED.to_owned()),
-            (_, None) => Some("no run is open: set one up on screen 3 and press Enter".to_owned()),
+            (_, None) => {
+                Some("no run is open: set one up on screen {key:setup} and press {key:start}".to_owned())
+            }
             (_, Some(Status::Queued | Status::TakenOut)) => Some(self.not_started(&command)),
             (_, Some(status)) if !status.is_live() => {
                 Some(format!("the run is no longer live ({}): nothing to command", status.as_str()))
@@ -304,7 +301,7 @@ impl State {
         match self.screen {
             Screen::Setup => {
                 if !self.form.cycle(forward) {
-                    self.say("press e to edit this field", false);
+                    self.say("press {key:edit} to edit this field", false);
                 }
             }
             Screen::State => self.strip_cursor(if forward { 1 } else { -1 }),
@@ -316,7 +313,7 @@ impl State {
     fn overlay_runs(&mut self) -> Vec<Effect> {
         self.plot.overlay = !self.plot.overlay;
         if self.plot.overlay && self.runs.marked.is_empty() {
-            self.say("no run is marked: mark some on screen 4 with m", false);
+            self.say("no run is marked: mark some on screen {key:runs} with {key:mark}", false);
         }
         self.missing_curves()
     }
@@ -365,7 +362,7 @@ impl State {
             return self.start(true);
         }
         if self.screen != Screen::Setup {
-            self.say("this is the draft of the next run: Enter starts it", false);
+            self.say("this is the draft of the next run: {key:start} starts it", false);
             return self.show(Screen::Setup);
         }
         if self.options.readonly {

@@ -7,10 +7,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use super::{examples, output};
-use crate::config::ConfigError;
-
-/// The program's name.
-const NAME: &str = "tui-train";
+use crate::config::{ConfigError, own};
 
 /// For which shell.
 #[derive(Debug, clap::Args)]
@@ -37,7 +34,7 @@ pub struct ManArgs {
 /// Standard output cannot be written.
 pub fn run(args: Args) -> anyhow::Result<i32> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut examples::command(), NAME, &mut script);
+    clap_complete::generate(args.shell, &mut examples::command(), own::program(), &mut script);
     output::text(&String::from_utf8_lossy(&script))
 }
 

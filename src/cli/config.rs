@@ -3,7 +3,10 @@
 use std::fmt::Write as _;
 
 use super::{BAD_USAGE, output, settings::Settings};
-use crate::config::{ConfigError, Layers, fields, fields::FIELDS};
+use crate::{
+    config::{ConfigError, Layers, fields, own},
+    ui::settings,
+};
 
 /// What to do with a configuration.
 #[derive(Debug, clap::Args)]
@@ -22,6 +25,11 @@ enum Action {
     Validate(Settings),
     /// Print the JSON Schema of the file
     Schema,
+    /// Print a file of settings for the screens: every key and the look, commented out, to start from
+    ///
+    /// The screens read it from $XDG_CONFIG_HOME/tui-train/ui.toml, else ~/.config/tui-train/ui.toml, or from where --ui
+    /// or TUI_TRAIN_UI says.
+    Keys,
 }
 
 /// Prints what was asked for. The exit code of a configuration that cannot be used is 2.
@@ -34,7 +42,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
         Action::Print(settings) => {
             let resolved = settings.resolve()?;
             resolved.notes.iter().for_each(|note| output::message(note));
-            output::text(&resolved.config.to_toml()?)
+            output::text(&resolved.config.to_settings()?)
         }
         Action::Validate(settings) => match settings.resolve() {
             Ok(resolved) => {
@@ -46,6 +54,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
                 Ok(BAD_USAGE)
             }
         },
+        Action::Keys => output::text(&settings::template()),
         Action::Schema => output::json(&super::config_schema::schema()),
     }
 }
@@ -60,9 +69,12 @@ fn init() -> Result<String, ConfigError> {
         .map_err(|error: toml::de::Error| ConfigError::Conflict(error.message().to_owned()))?;
     let mut text =
         "# A configuration of tui-train. Every key is optional: take the # away to set it.\n".to_owned();
-    text += "# The values are those of the demo. Another preset has others: set only what should differ from it.\n";
+    let first = own::registered().map_or("the demo", |task| task.preset.name);
+    text += &format!(
+        "# The values are those of {first}. Another preset has others: set only what should differ from it.\n"
+    );
     let mut section = "";
-    for field in FIELDS {
+    for field in fields::all() {
         let (table, key) = field.key.rsplit_once('.').unwrap_or(("", field.key));
         if table != section {
             section = table;
@@ -91,6 +103,7 @@ fn find<'a>(table: &'a toml::Table, key: &str) -> Option<&'a toml::Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::fields::FIELDS;
 
     #[test]
     fn the_file_sets_nothing_and_uncommented_it_is_the_demo() {

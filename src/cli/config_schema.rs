@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::config::fields::{FIELDS, Field, Kind};
+use crate::config::fields::{self, Field, Kind};
 
 /// The schema, draft 2020-12.
 pub fn schema() -> Value {
@@ -10,7 +10,7 @@ pub fn schema() -> Value {
     if let Some(map) = root.as_object_mut() {
         map.shift_insert(0, "$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
     }
-    for field in FIELDS {
+    for field in fields::all() {
         place(&mut root, field.key, property(field));
         // `optimizer.lr` is short for the chosen optimizer's key.
         if let Some((_, short)) = field.key.strip_prefix("optimizer.").and_then(|rest| rest.split_once('.')) {
@@ -52,7 +52,7 @@ fn short_property(short: &str) -> Value {
     let mut kinds: Vec<Value> = Vec::new();
     let suffix = format!(".{short}");
     for field in
-        FIELDS.iter().filter(|field| field.key.starts_with("optimizer.") && field.key.ends_with(&suffix))
+        fields::all().filter(|field| field.key.starts_with("optimizer.") && field.key.ends_with(&suffix))
     {
         let kind = Value::Object(kind(&field.kind));
         if !kinds.contains(&kind) {
@@ -91,6 +91,7 @@ fn kind(kind: &Kind) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::fields::FIELDS;
 
     #[test]
     fn every_key_is_described_with_its_range() {

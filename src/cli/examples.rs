@@ -3,6 +3,7 @@
 use clap::CommandFactory as _;
 
 use super::Cli;
+use crate::config::own;
 
 /// A command with what it does, and each line to type.
 type Examples = (&'static str, &'static [(&'static str, &'static str)]);
@@ -59,6 +60,7 @@ const EXAMPLES: &[Examples] = &[
         &[
             ("the screens on the newest run", "tui-train attach latest"),
             ("one frame, without a terminal", "tui-train attach latest --once"),
+            ("a picture of a screen", "tui-train attach latest --screen state --size 120x40 -o state.svg"),
         ],
     ),
     ("stop", &[("the newest run", "tui-train stop latest")]),
@@ -93,6 +95,7 @@ const EXAMPLES: &[Examples] = &[
     ("config init", &[("a file to start from", "tui-train config init > config.toml")]),
     ("config print", &[("with everything resolved", "tui-train config print --set model.preset=llama-tiny")]),
     ("config validate", &[("ok, or what is wrong", "tui-train config validate config.toml")]),
+    ("config keys", &[("keys and look of your own", "tui-train config keys > ~/.config/tui-train/ui.toml")]),
     ("config schema", &[("for your editor", "tui-train config schema > tui-train.schema.json")]),
     ("bench", &[("50 updates of a preset", "tui-train bench --set model.preset=llama-tiny --updates 50")]),
     (
@@ -115,9 +118,11 @@ const EXAMPLES: &[Examples] = &[
 
 /// The command line that is parsed, printed as help, completed and described.
 pub fn command() -> clap::Command {
-    let mut command = Cli::command();
+    // A program with a task of its own has a name of its own.
+    let program = own::program();
+    let mut command = Cli::command().name(program).bin_name(program);
     for (path, examples) in EXAMPLES {
-        let text = text(examples);
+        let text = text(examples).replace("tui-train", program);
         let path: Vec<&str> = path.split(' ').filter(|name| !name.is_empty()).collect();
         command = with(command, &path, &text);
     }

@@ -293,6 +293,24 @@ mod tests {
     }
 
     #[test]
+    fn the_palette_and_the_command_line_know_the_same_formats() {
+        use clap::ValueEnum;
+        let typed: Vec<String> = Kind::value_variants()
+            .iter()
+            .filter_map(|kind| Some(kind.to_possible_value()?.get_name().to_owned()))
+            .collect();
+        let mut known: Vec<&str> = export::NAMES.iter().map(|(name, _)| *name).collect();
+        known.sort_unstable();
+        let mut sorted = typed.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, known);
+        for name in typed {
+            let folder = matches!(&*name, "tensorboard" | "safetensors");
+            assert_eq!(Format::named(&name).is_none(), folder, "{name}");
+        }
+    }
+
+    #[test]
     fn nothing_is_overwritten_unless_asked_and_a_link_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         for force in [false, true] {

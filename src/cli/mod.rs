@@ -120,6 +120,18 @@ enum Subcommands {
     Probe,
 }
 
+/// As the operating system takes it.
+pub fn exit_code(code: i32) -> std::process::ExitCode {
+    // Codes of the contract are all small.
+    u8::try_from(code).map_or(std::process::ExitCode::FAILURE, std::process::ExitCode::from)
+}
+
+/// Says why there is no program to run, and returns the exit code.
+pub fn refused(error: &ConfigError) -> i32 {
+    output::message(&format!("error: {error}"));
+    BAD_USAGE
+}
+
 /// Runs the command line and returns the exit code.
 pub fn main() -> i32 {
     let parsed = examples::command().try_get_matches().and_then(|matches| {
@@ -170,7 +182,7 @@ pub fn main() -> i32 {
 /// Settles the device of a command that trains in this process. Where another program serves it, runs this very command
 /// there and returns its exit code.
 fn elsewhere(config: &mut Config) -> anyhow::Result<Option<i32>> {
-    let Chosen { program, device } = libtorch::choose(config.train.device)?;
+    let Chosen { program, device } = libtorch::choose_for(config, libtorch::choose)?;
     config.train.device = device;
     if cfg!(feature = "libtorch") || !device.needs_libtorch() {
         return Ok(None);

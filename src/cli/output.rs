@@ -35,6 +35,15 @@ pub fn line(text: &str) -> anyhow::Result<bool> {
     write(format!("{}\n", plain_lines(text)).as_bytes())
 }
 
+/// One drawn screen with the sequences of its colours. Whatever else could do something to a terminal was taken out when
+/// it was drawn.
+///
+/// # Errors
+/// Standard output cannot be written for another reason than a reader that has gone.
+pub fn frame(text: &str) -> anyhow::Result<bool> {
+    write(format!("{text}\n").as_bytes())
+}
+
 /// One JSON value on one line; false when nobody reads any more.
 ///
 /// # Errors

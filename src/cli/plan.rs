@@ -4,12 +4,12 @@ use serde_json::json;
 
 use super::{output, settings::Settings};
 use crate::{
-    config::Config,
+    config::{Config, Task},
     ledger,
     protocol::SCHEMA,
     run::{
         table::Table,
-        text::{bytes, count},
+        text::{bytes, count, dash},
     },
 };
 
@@ -65,14 +65,17 @@ fn as_json(config: &Config) -> serde_json::Value {
 fn as_table(config: &Config) -> String {
     let ledger = ledger::ledger(config);
     let train = &config.train;
+    let of = match config.model.arch.task() {
+        Task::Own => "examples".to_owned(),
+        _ => format!("sequences of {} tokens", train.seq_len),
+    };
     let mut text = format!(
-        "{}: {} parameters in {} tensors; {} x {} sequences of {} tokens an update\n\n",
+        "{}: {} parameters in {} tensors; {} x {} {of} an update\n\n",
         config.model.name(),
         count(ledger.parameters),
         ledger.parameter_tensors,
         train.micro_batch,
-        train.accumulate,
-        train.seq_len
+        train.accumulate
     );
     let mut table = Table::new(&[
         "optimizer",
@@ -84,7 +87,10 @@ fn as_table(config: &Config) -> String {
         ">activations",
         ">total",
     ]);
+    // What the passes of a task's own model keep, no shape tells.
+    let known = config.model.arch.task() != Task::Own;
     for (name, ledger) in ledger::all(config) {
+        let activations = bytes(ledger.activation_bytes_estimated);
         let mark = if name == config.optimizer.name { "*" } else { "" };
         table.row([
             format!("{name}{mark}"),
@@ -93,11 +99,14 @@ fn as_table(config: &Config) -> String {
             bytes(ledger.parameter_bytes),
             bytes(ledger.gradient_bytes),
             bytes(ledger.accumulation_bytes),
-            format!("~{}", bytes(ledger.activation_bytes_estimated)),
-            format!("~{}", bytes(ledger.total_bytes_estimated)),
+            if known { format!("~{activations}") } else { dash() },
+            format!("{}{}", if known { "~" } else { "> " }, bytes(ledger.total_bytes_estimated)),
         ]);
     }
     text.push_str(&table.aligned());
-    text.push_str("\n* chosen.  ~ estimated; everything else is counted from shapes.\n");
+    text.push_str(match known {
+        true => "\n* chosen.  ~ estimated; everything else is counted from shapes.\n",
+        false => "\n* chosen.  Counted from shapes; what the passes keep comes on top, a run measures it.\n",
+    });
     text
 }

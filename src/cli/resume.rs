@@ -10,7 +10,7 @@ use super::{
     run as follow, settings,
 };
 use crate::{
-    config::{Config, ConfigError, change, fields::FIELDS},
+    config::{Config, ConfigError, change, fields},
     run::{Home, RunDir, launch},
 };
 
@@ -84,7 +84,7 @@ fn agreed(run: &RunDir, set: &[String], headless: bool) -> anyhow::Result<bool> 
 fn not_used(config: &Config) -> Result<Vec<String>, ConfigError> {
     let variables: Vec<_> = settings::environment().collect();
     let mut notes = Vec::new();
-    for field in FIELDS {
+    for field in fields::all() {
         let name = field.variable();
         let Some((_, value)) = variables.iter().find(|(known, _)| *known == name) else { continue };
         let asked = config.changed(&std::collections::BTreeMap::new(), &[format!("{}={value}", field.key)]);

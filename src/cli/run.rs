@@ -19,9 +19,9 @@ use super::{
     settings::Settings,
 };
 use crate::{
-    config::{Config, Layers, Task, layers, validate},
+    config::{Config, Layers, Task, layers, own, validate},
     data::total_updates,
-    protocol::{Command, Event, Reason, Resumed, RunEnded, Update, Validation},
+    protocol::{Command, Event, Lineage, Reason, Resumed, RunEnded, Update, Validation},
     run::{
         Client, Home, RunDir, export, launch,
         list::Lister,
@@ -169,9 +169,10 @@ pub(super) fn follow_with(
             reaper::wait(run, GONE);
             let why = standing::crash_line(run).unwrap_or_else(|| "it said nothing".to_owned());
             anyhow::bail!(
-                "the worker of run {} died: {why} (see {}); go on with it: tui-train resume {}",
+                "the worker of run {} died: {why} (see {}); go on with it: {} resume {}",
                 run.id(),
                 run.worker_log().display(),
+                own::program(),
                 run.id()
             );
         }
@@ -198,7 +199,11 @@ pub(super) fn follow_with(
             }
         }
         if told.is_some_and(|told| pressed > told) {
-            output::message(&format!("the run ends by itself; go on with it: tui-train resume {}", run.id()));
+            output::message(&format!(
+                "the run ends by itself; go on with it: {} resume {}",
+                own::program(),
+                run.id()
+            ));
             return Ok(Some(INTERRUPTED));
         }
         std::thread::sleep(POLL);
@@ -243,19 +248,21 @@ impl Printer {
         match event {
             Event::Header(header) => {
                 self.total = header.total_updates;
-                header.notes.iter().for_each(|note| output::message(note));
-                let length = match header.config.model.arch.task() {
-                    Task::LanguageModel => "",
-                    Task::Classification => "at most ",
+                let lineage = header.forked_from.as_ref().map(Lineage::told);
+                lineage.iter().chain(&header.notes).for_each(|note| output::message(note));
+                let tokens = header.config.train.seq_len;
+                let of = match header.config.model.arch.task() {
+                    Task::LanguageModel => format!("sequences of {tokens} tokens"),
+                    Task::Classification => format!("sequences of at most {tokens} tokens"),
+                    Task::Own => "examples".to_owned(),
                 };
                 output::line(&format!(
-                    "{}: {} parameters, {}, {} x {} sequences of {length}{} tokens, {} updates on {} ({} threads)",
+                    "{}: {} parameters, {}, {} x {} {of}, {} updates on {} ({} threads)",
                     header.run,
                     text::count(header.ledger.parameters),
                     header.config.optimizer.name,
                     header.config.train.micro_batch,
                     header.config.train.accumulate,
-                    header.config.train.seq_len,
                     header.total_updates,
                     header.device,
                     header.threads,

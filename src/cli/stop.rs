@@ -6,6 +6,7 @@ use anyhow::bail;
 
 use super::{FAILED, output, progress::Waiting};
 use crate::{
+    config::own,
     protocol::{Answer, Command, Reason},
     run::{Client, Home, Queue, RunDir, RunEntry, RunError, State, is_live, list::Lister, text::count},
 };
@@ -89,7 +90,7 @@ fn ended(entry: &RunEntry) -> anyhow::Result<i32> {
         state => {
             output::line(&format!("run {}: {state} at update {}", entry.run, count(entry.update)))?;
             if !entry.reason.is_some_and(Reason::is_complete) {
-                output::message(&format!("go on with it: tui-train resume {}", entry.run));
+                output::message(&format!("go on with it: {} resume {}", own::program(), entry.run));
             }
         }
     }

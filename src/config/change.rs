@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use super::{
     Config, ConfigError, Resolved,
     layers::{as_kind, flatten, full_key, insert, parse},
-    validate,
+    own, validate,
 };
 
 impl Config {
@@ -72,9 +72,10 @@ impl Config {
         for (key, value) in values {
             insert(&mut table, &key, as_kind(&key, value));
         }
-        let config: Self = table
+        let mut config: Self = table
             .try_into()
             .map_err(|error: toml::de::Error| ConfigError::Conflict(error.message().to_owned()))?;
+        own::complete(&mut config)?;
         let mut explicit = explicit.clone();
         explicit.retain(|key, _| match key.as_str() {
             "train.max_updates" => !is_set("train.epochs"),
@@ -94,14 +95,23 @@ fn text_of(value: &Value) -> String {
 
 /// The keys that `now` has another value of, with that value in TOML.
 pub fn literals(before: &Config, now: &Config) -> BTreeMap<String, String> {
+    others(before, now).into_iter().map(|(key, value)| (key, value.to_string())).collect()
+}
+
+/// The same as `key=value`, as [`Config::changed`] takes them.
+pub fn assignments(before: &Config, now: &Config) -> Vec<String> {
+    others(before, now).into_iter().map(|(key, value)| format!("{key}={}", text_of(&value))).collect()
+}
+
+fn others(before: &Config, now: &Config) -> Vec<(String, Value)> {
     let (Ok(before), Ok(now)) = (Table::try_from(before), Table::try_from(now)) else {
-        return BTreeMap::new();
+        return Vec::new();
     };
     let (mut were, mut are) = (Vec::new(), Vec::new());
     flatten("", &before, &mut were);
     flatten("", &now, &mut are);
     are.retain(|entry| !were.contains(entry));
-    are.into_iter().map(|(key, value)| (key, value.to_string())).collect()
+    are
 }
 
 /// Checks that a run may go on with this configuration instead of that one: only what leaves the meaning of its state
@@ -118,7 +128,7 @@ pub fn on_resume(before: &Config, now: &Config) -> Result<Vec<[String; 3]>, Conf
              something else: start a new run from its checkpoint with `tui-train fork`"
         )));
     }
-    Ok(changed.into_iter().map(|(key, was, is)| [key.to_owned(), was, is]).collect())
+    Ok(changed.into_iter().map(|(key, was, is)| [key.into_owned(), was, is]).collect())
 }
 
 /// Whether a resumed run may have another value of this key.
@@ -157,7 +167,10 @@ mod tests {
         let before = resolved(&["optimizer.name=lion", "train.accumulate=4"]);
         let now = before.config.changed(&before.explicit, &["optimizer.lr=2e-4"]).unwrap();
         let differences = now.config.differences(&before.config);
-        assert_eq!(differences.iter().map(|(key, ..)| *key).collect::<Vec<_>>(), ["optimizer.lion.lr"]);
+        assert_eq!(
+            differences.iter().map(|(key, ..)| key.as_ref()).collect::<Vec<_>>(),
+            ["optimizer.lion.lr"]
+        );
         assert_eq!(now.explicit.len(), 3);
         let same = before.config.changed::<&str>(&before.explicit, &[]).unwrap();
         assert_eq!(same, before);
@@ -184,6 +197,11 @@ mod tests {
         assert_eq!(literals, now.explicit);
         let text: String = literals.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
         assert_eq!(Layers::new().with_toml(&text, "file").unwrap().resolve().unwrap().config, now.config);
+        let set = ["optimizer.name=lion", "optimizer.lion.betas=[0.8,0.9]", "optimizer.no_decay=bias,norm"];
+        let further = now.config.changed(&now.explicit, &set).unwrap().config;
+        let assigned = assignments(&before.config, &further);
+        assert!(assigned.contains(&"schedule.name=constant".to_owned()), "{assigned:?}");
+        assert_eq!(before.config.changed(&before.explicit, &assigned).unwrap().config, further);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! One row a key: what it holds, its default as a TOML literal, its unit and one line of help. The form,
 //! `config print`, the range checks and the names of environment variables are all read off this table.
 
-use super::Arch;
+use super::{Arch, own};
 
 /// What a key holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,6 +42,39 @@ pub struct Field {
 }
 
 impl Field {
+    /// A key with what it holds, its default as a TOML literal, its unit and one line of help.
+    pub const fn new(
+        key: &'static str,
+        kind: Kind,
+        default: &'static str,
+        unit: &'static str,
+        help: &'static str,
+    ) -> Self {
+        Self { key, kind, default, unit, help }
+    }
+
+    /// A whole number.
+    pub const fn integer(
+        key: &'static str,
+        min: i64,
+        max: i64,
+        default: &'static str,
+        help: &'static str,
+    ) -> Self {
+        Self::new(key, Kind::Integer { min, max }, default, "", help)
+    }
+
+    /// A number; `min` and `max` belong to the range.
+    pub const fn number(
+        key: &'static str,
+        min: f64,
+        max: f64,
+        default: &'static str,
+        help: &'static str,
+    ) -> Self {
+        Self::new(key, Kind::Float { min, max }, default, "", help)
+    }
+
     /// Whether this text of a TOML value is the default, however it is written.
     pub fn is_default(&self, text: &str) -> bool {
         let read = |text: &str| format!("v = {text}").parse::<toml::Table>().ok()?.remove("v");
@@ -99,7 +132,7 @@ const fn field(
     unit: &'static str,
     help: &'static str,
 ) -> Field {
-    Field { key, kind, default, unit, help }
+    Field::new(key, kind, default, unit, help)
 }
 
 const fn at_least(min: i64) -> Kind {
@@ -436,19 +469,35 @@ pub fn arches(key: &str) -> Option<&'static [Arch]> {
 
 /// Whether a key has an effect on models of that architecture.
 pub fn applies(key: &str, arch: Arch) -> bool {
-    arches(key).is_none_or(|arches| arches.contains(&arch))
+    let (section, name) = key.split_once('.').unwrap_or((key, ""));
+    match arch {
+        // The task brings its model and its data along; the passes compute as it wrote them.
+        Arch::Own => match section {
+            "model" => matches!(name, "preset" | "weights"),
+            "data" => name == "shuffle",
+            "train" => !matches!(name, "seq_len" | "precision"),
+            _ => true,
+        },
+        // Such a loop reads no setting of this program.
+        Arch::Loop => section == own::SECTION || key == "model.preset",
+        _ => section != own::SECTION && arches(key).is_none_or(|arches| arches.contains(&arch)),
+    }
+}
+
+/// Every key there is: those of the table, then those of the program's own task.
+pub fn all() -> impl Iterator<Item = &'static Field> {
+    own::all_fields()
 }
 
 /// The field of that key.
 pub fn find(key: &str) -> Option<&'static Field> {
-    FIELDS.iter().find(|field| field.key == key)
+    all().find(|field| field.key == key)
 }
 
 /// The known key that is written most like `key`, if one is close at all; its short form when a short form was written.
 pub fn nearest(key: &str) -> Option<String> {
     let last = key.rsplit('.').next().unwrap_or(key);
-    FIELDS
-        .iter()
+    all()
         .map(|field| {
             let name = field.key.rsplit('.').next().unwrap_or(field.key);
             let whole = strsim::jaro_winkler(key, field.key);

@@ -3,18 +3,23 @@
 //! Each layer is a flat map from a full key to a value with its origin, checked against the field table as
 //! it is added, so that a mistake is told with the place it was written.
 
-use std::{collections::BTreeMap, io::Read};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    io::Read,
+};
 
 use toml::Value;
 
 use super::{
-    Config, ConfigError,
+    Arch, Config, ConfigError,
     fields::{self, FIELDS, Kind},
-    presets, validate,
+    own, presets, validate,
 };
 
 /// Variables of ours that say where things are and how the screens look.
-const NO_SETTINGS: [&str; 4] = ["TUI_TRAIN_HOME", "TUI_TRAIN_LIBTORCH", "TUI_TRAIN_THEME", "TUI_TRAIN_SIGNS"];
+const NO_SETTINGS: [&str; 5] =
+    ["TUI_TRAIN_HOME", "TUI_TRAIN_LIBTORCH", "TUI_TRAIN_THEME", "TUI_TRAIN_SIGNS", "TUI_TRAIN_UI"];
 
 /// Longest configuration file that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
@@ -74,8 +79,8 @@ impl Layers {
             if !name.starts_with("TUI_TRAIN_") || NO_SETTINGS.contains(&&*name) {
                 continue;
             }
-            let known = FIELDS.iter().map(|field| (field.variable(), field.key.to_owned()));
-            let short = FIELDS.iter().filter_map(|field| {
+            let known = fields::all().map(|field| (field.variable(), field.key.to_owned()));
+            let short = fields::all().filter_map(|field| {
                 let key = short_key(field.key)?;
                 Some((format!("TUI_TRAIN_{}", key.replace('.', "_").to_uppercase()), key))
             });
@@ -116,18 +121,24 @@ impl Layers {
     /// The first key or combination that cannot be used.
     pub fn resolve(&self) -> Result<Resolved, ConfigError> {
         let mut values: BTreeMap<String, (Value, Origin)> = BTreeMap::new();
-        for field in FIELDS.iter().filter(|field| !field.default.is_empty()) {
-            values.insert(field.key.to_owned(), (literal(field.default), "default".to_owned()));
-        }
         let preset = self.last("model.preset");
-        let (name, origin) = preset.map_or((presets::DEMO, "default"), |(value, origin)| {
+        let (name, origin) = preset.map_or((presets::first(), "default"), |(value, origin)| {
             (value.as_str().unwrap_or_default(), origin)
         });
         let preset = presets::find(name).ok_or_else(|| ConfigError::UnknownPreset {
             name: name.to_owned(),
             origin: origin.to_owned(),
-            known: presets::PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
+            known: presets::all().map(|p| p.name).collect::<Vec<_>>().join(", "),
         })?;
+        let of_task = own::is_task(name);
+        for field in fields::all().filter(|field| !field.default.is_empty()) {
+            if of_task || !field.key.starts_with("task.") {
+                values.insert(field.key.to_owned(), (literal(field.default), "default".to_owned()));
+            }
+        }
+        if of_task {
+            values.insert("model.arch".into(), (Value::String("own".into()), "task".into()));
+        }
         let from_preset = Self::new().with_toml(preset.text, &format!("preset {name}"))?;
         values.insert("model.preset".into(), (Value::String(name.to_owned()), origin.to_owned()));
         for (key, value, origin) in from_preset.set {
@@ -148,6 +159,12 @@ impl Layers {
             explicit.insert(key.clone(), value.to_string());
             values.insert(key, (value.clone(), origin.clone()));
         }
+        if of_task && explicit.contains_key("model.arch") {
+            return Err(ConfigError::Conflict(format!(
+                "model.arch has no effect on the task `{name}`, which brings its model along: remove it, or choose another \
+                 model.preset"
+            )));
+        }
         length_of_run(&mut values, &explicit)?;
         if explicit.contains_key("data.path") && !explicit.contains_key("data.source") {
             values.insert("data.source".into(), (Value::String("path".into()), "data.path".into()));
@@ -156,11 +173,17 @@ impl Layers {
         for (key, (value, _)) in values {
             insert(&mut table, &key, as_kind(&key, value));
         }
-        let config: Config = table
+        let mut config: Config = table
             .try_into()
             .map_err(|error: toml::de::Error| ConfigError::Conflict(error.message().to_owned()))?;
+        own::complete(&mut config)?;
         let notes = validate::check(&config, &explicit)?;
         Ok(Resolved { config, explicit, notes })
+    }
+
+    /// The keys that were set, in the order in which they were.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.set.iter().map(|(key, ..)| key.as_str())
     }
 
     fn last(&self, key: &str) -> Option<(&Value, &str)> {
@@ -229,7 +252,7 @@ fn short_key(key: &str) -> Option<String> {
 
 /// Whether `optimizer.KEY` is a short form of some optimizer's key.
 fn is_short(key: &str) -> bool {
-    FIELDS.iter().any(|field| short_key(field.key).as_deref() == Some(key))
+    fields::all().any(|field| short_key(field.key).as_deref() == Some(key))
 }
 
 /// `optimizer.lr` means the chosen optimizer's key.
@@ -338,6 +361,17 @@ pub(super) fn insert(table: &mut toml::Table, key: &str, value: Value) {
     }
 }
 
+/// A full key. Those of a task that another program has are known from its runs alone.
+pub type Key = Cow<'static, str>;
+
+/// Every key that has an entry in one of these, in the order of the field table, those of tasks last.
+pub fn keys_of<'a>(entries: impl IntoIterator<Item = &'a [(Key, String)]>) -> Vec<Key> {
+    let all: BTreeSet<&Key> = entries.into_iter().flatten().map(|(key, _)| key).collect();
+    let known = FIELDS.iter().map(|field| Key::from(field.key)).filter(|key| all.contains(key));
+    let others = all.iter().filter(|key| key.starts_with("task.")).map(|key| (*key).clone());
+    known.chain(others).collect()
+}
+
 impl Config {
     /// The configuration as TOML, the form in which `run.toml` keeps it.
     ///
@@ -345,6 +379,25 @@ impl Config {
     /// None in practice: every field has a TOML form.
     pub fn to_toml(&self) -> Result<String, ConfigError> {
         toml::to_string(self).map_err(|error| ConfigError::Conflict(error.to_string()))
+    }
+
+    /// What a person can set of it, as TOML: a file that makes this configuration again.
+    ///
+    /// # Errors
+    /// None in practice: every field has a TOML form.
+    pub fn to_settings(&self) -> Result<String, ConfigError> {
+        if self.model.arch != Arch::Own {
+            return self.to_toml();
+        }
+        let wrong = |error: toml::ser::Error| ConfigError::Conflict(error.to_string());
+        let (mut flat, mut settings) = (Vec::new(), toml::Table::new());
+        flatten("", &toml::Table::try_from(self).map_err(wrong)?, &mut flat);
+        for (key, value) in flat {
+            if fields::find(&key).is_some() && fields::applies(&key, self.model.arch) {
+                insert(&mut settings, &key, value);
+            }
+        }
+        toml::to_string(&settings).map_err(wrong)
     }
 
     /// Checks what was read from a file that this program did not have to write: every value must be one that the field
@@ -356,41 +409,47 @@ impl Config {
         let table = toml::Table::try_from(self).map_err(|error| ConfigError::Conflict(error.to_string()))?;
         let mut flat = Vec::new();
         flatten("", &table, &mut flat);
+        own::in_range(&self.model.parameters)?;
         flat.iter().try_for_each(|(key, value)| match fields::find(key) {
-            Some(_) => check(key, value, "as it is recorded"),
-            None => Ok(()),
+            // What an example of a task is, nobody sets.
+            Some(_)
+                if key == "train.seq_len"
+                    && value.as_integer() == Some(1)
+                    && !fields::applies(key, self.model.arch) =>
+            {
+                Ok(())
+            }
+            // Which words there are the type has checked; some of them can be recorded and not chosen.
+            Some(field) if !matches!(field.kind, Kind::Choice(_)) => check(key, value, "as it is recorded"),
+            _ => Ok(()),
         })
     }
 
-    /// Full key and printed value of every setting that this architecture has, in the order of the field table.
-    pub fn entries(&self) -> Vec<(&'static str, String)> {
+    /// Full key and printed value of every setting that this architecture has, in the order of the field table; those of
+    /// a task last, of one that this program does not have, too.
+    pub fn entries(&self) -> Vec<(Key, String)> {
         let Ok(table) = toml::Table::try_from(self) else { return Vec::new() };
         let mut flat = Vec::new();
         flatten("", &table, &mut flat);
         let values: BTreeMap<String, Value> = flat.into_iter().collect();
-        FIELDS
-            .iter()
-            .filter(|field| fields::applies(field.key, self.model.arch))
-            .filter_map(|field| {
-                let text = match values.get(field.key)? {
-                    Value::String(text) => text.clone(),
-                    other => other.to_string(),
-                };
-                Some((field.key, text))
-            })
-            .collect()
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let known = FIELDS.iter().filter(|field| fields::applies(field.key, self.model.arch));
+        let known = known.filter_map(|field| Some((Key::from(field.key), text(values.get(field.key)?))));
+        let of_task = self.task.iter().map(|(name, value)| (Key::from(format!("task.{name}")), text(value)));
+        known.chain(of_task).collect()
     }
 
     /// The keys whose values differ, with both values (`-` where a key is absent).
-    pub fn differences(&self, other: &Self) -> Vec<(&'static str, String, String)> {
+    pub fn differences(&self, other: &Self) -> Vec<(Key, String, String)> {
         let (ours, theirs) = (self.entries(), other.entries());
-        let value = |entries: &[(&str, String)], key: &str| {
-            entries.iter().find(|(name, _)| *name == key).map_or_else(|| "-".to_owned(), |(_, v)| v.clone())
+        let value = |entries: &[(Key, String)], key: &str| {
+            entries.iter().find(|(name, _)| name == key).map_or_else(|| "-".to_owned(), |(_, v)| v.clone())
         };
-        FIELDS
-            .iter()
-            .map(|field| (field.key, value(&ours, field.key), value(&theirs, field.key)))
-            .filter(|(_, a, b)| a != b)
+        let keys = keys_of([ours.as_slice(), theirs.as_slice()]);
+        keys.into_iter()
+            .map(|key| (value(&ours, &key), value(&theirs, &key), key))
+            .filter(|(a, b, _)| a != b)
+            .map(|(a, b, key)| (key, a, b))
             .collect()
     }
 }

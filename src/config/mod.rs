@@ -8,13 +8,17 @@ pub mod change;
 pub mod device;
 pub mod error;
 pub mod fields;
+pub mod file_kind;
 pub mod grid;
 pub mod layers;
 pub mod name_pattern;
 pub mod optimizer;
+pub mod own;
 pub mod presets;
 pub mod schedule;
 pub mod validate;
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +42,9 @@ pub struct Config {
     pub clip: ClipConfig,
     pub checkpoint: CheckpointConfig,
     pub log: LogConfig,
+    /// `[task]`: the settings of a task that the program was given, by their names; none for a built-in model.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub task: BTreeMap<String, toml::Value>,
 }
 
 /// Model architectures.
@@ -50,6 +57,10 @@ pub enum Arch {
     DistilBert,
     /// For `plan` alone: its memory is counted, it cannot be trained.
     Gpt2,
+    /// The model of a task that the program was given; its preset is the task's name.
+    Own,
+    /// The model of a loop that reports itself.
+    Loop,
 }
 
 impl Arch {
@@ -58,6 +69,7 @@ impl Arch {
         match self {
             Self::Llama | Self::Gpt2 => Task::LanguageModel,
             Self::DistilBert => Task::Classification,
+            Self::Own | Self::Loop => Task::Own,
         }
     }
 
@@ -67,6 +79,8 @@ impl Arch {
             Self::Llama => "llama",
             Self::DistilBert => "distilbert",
             Self::Gpt2 => "gpt2",
+            Self::Own => "own",
+            Self::Loop => "loop",
         }
     }
 }
@@ -76,6 +90,8 @@ impl Arch {
 pub enum Task {
     LanguageModel,
     Classification,
+    /// Examples of whatever a task of its own makes them.
+    Own,
 }
 
 /// `[model]`: the names are those that Hugging Face's configurations share. Keys of another architecture have no
@@ -108,6 +124,9 @@ pub struct ModelConfig {
     /// A checkpoint to start from: a file or folder of Hugging Face or PyTorch weights. Absent: random weights.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weights: Option<String>,
+    /// Name and shape of every parameter of a model that is not built in; of one that is, the other keys tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<own::Parameter>,
 }
 
 impl Config {

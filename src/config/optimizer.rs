@@ -11,6 +11,8 @@ pub enum OptimizerName {
     Sgd,
     Lion,
     Muon,
+    /// That of a loop that reports itself: it keeps its settings, and no run can choose it.
+    Own,
 }
 
 impl OptimizerName {
@@ -27,6 +29,7 @@ impl OptimizerName {
             Self::Sgd => "sgd",
             Self::Lion => "lion",
             Self::Muon => "muon",
+            Self::Own => "own",
         }
     }
 }
@@ -53,7 +56,7 @@ pub struct OptimizerConfig {
 }
 
 impl OptimizerConfig {
-    /// The base learning rate of the chosen optimizer.
+    /// The base learning rate of the chosen optimizer; not a number where a loop of its own has its own.
     pub fn lr(&self) -> f64 {
         match self.name {
             OptimizerName::AdamW => self.adamw.lr,
@@ -62,6 +65,7 @@ impl OptimizerConfig {
             OptimizerName::Sgd => self.sgd.lr,
             OptimizerName::Lion => self.lion.lr,
             OptimizerName::Muon => self.muon.lr,
+            OptimizerName::Own => f64::NAN,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The presets: small TOML files in `assets/presets`, compiled in.
 
+use super::own;
+
 /// A named starting point: the file's text and the sentence in its first line.
 #[derive(Debug, Clone, Copy)]
 pub struct Preset {
@@ -10,7 +12,8 @@ pub struct Preset {
 impl Preset {
     /// The comment on the file's first line.
     pub fn about(&self) -> &'static str {
-        self.text.lines().next().unwrap_or_default().trim_start_matches('#').trim()
+        let first = self.text.lines().next().filter(|line| line.starts_with('#'));
+        first.unwrap_or_default().trim_start_matches('#').trim()
     }
 }
 
@@ -34,7 +37,17 @@ pub const PRESETS: &[Preset] = &[
     preset!("tinyllama-1.1b"),
 ];
 
+/// Every preset, the one of the program's own task first.
+pub fn all() -> impl Iterator<Item = &'static Preset> {
+    own::registered().map(|task| &task.preset).into_iter().chain(PRESETS)
+}
+
+/// The preset that is used when nothing is chosen: that of the program's own task, or the demo's.
+pub fn first() -> &'static str {
+    own::registered().map_or(DEMO, |task| task.preset.name)
+}
+
 /// The preset of that name.
 pub fn find(name: &str) -> Option<&'static Preset> {
-    PRESETS.iter().find(|preset| preset.name == name)
+    all().find(|preset| preset.name == name)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     Arch, BPE, Config, ConfigError, Layers, NamePattern, OptimizerName, ScheduleName, Source, Task,
-    Tokenizer, fields,
+    Tokenizer, fields, layers::Key, own,
 };
 
 /// Checks combinations of keys and returns what is worth saying about them.
@@ -28,7 +28,12 @@ pub fn check(config: &Config, explicit: &BTreeMap<String, String>) -> Result<Vec
 /// # Errors
 /// The architecture is for planning alone.
 pub fn trainable(config: &Config) -> Result<(), ConfigError> {
-    if config.model.arch == Arch::Gpt2 { Err(only_planned(config)) } else { Ok(()) }
+    own::present(config)?;
+    if matches!(config.model.arch, Arch::Gpt2 | Arch::Loop) || config.optimizer.name == OptimizerName::Own {
+        Err(only_planned(config))
+    } else {
+        Ok(())
+    }
 }
 
 /// Says so.
@@ -71,7 +76,7 @@ pub fn relative_step(config: &Config) -> bool {
 
 /// The keys whose values are not those of the preset: what is set to what it would be anyway asks for nothing, so that a
 /// resolved configuration can be read again.
-fn changed_from_preset(config: &Config) -> Result<Vec<&'static str>, ConfigError> {
+fn changed_from_preset(config: &Config) -> Result<Vec<Key>, ConfigError> {
     let preset = config.model.preset.iter().map(|name| format!("model.preset={name}"));
     let plain = Layers::new().with_assignments(preset)?.resolve()?.config;
     Ok(config.differences(&plain).into_iter().map(|(key, ..)| key).collect())
@@ -84,6 +89,18 @@ fn keys_of_another_arch(config: &Config, explicit: &BTreeMap<String, String>) ->
     let asks = |key: &str, value: &str| fields::find(key).is_none_or(|field| !field.is_default(value));
     let another = explicit.iter().find(|(key, value)| !fields::applies(key, arch) && asks(key, value));
     let Some((key, _)) = another else { return Ok(()) };
+    if arch == Arch::Own {
+        return Err(ConfigError::Conflict(format!(
+            "{key} has no effect on the task `{}`, which brings its model and its data along: remove it",
+            config.model.name()
+        )));
+    }
+    if key.starts_with("task.") {
+        return Err(ConfigError::Conflict(format!(
+            "{key} has no effect on a built-in model: remove it, or choose model.preset = \"{}\"",
+            own::registered().map_or("", |task| task.preset.name)
+        )));
+    }
     let others: Vec<_> = fields::arches(key).unwrap_or_default().iter().map(|arch| arch.as_str()).collect();
     Err(ConfigError::Conflict(format!(
         "{key} has no effect on a {} model, only on {}: remove it, or choose another model.preset or model.arch",
@@ -132,11 +149,14 @@ fn data(config: &Config) -> Result<(), ConfigError> {
     let (data, model) = (&config.data, &config.model);
     let task = model.arch.task();
     let conflict = |text: String| Err(ConfigError::Conflict(text));
+    if task == Task::Own {
+        return Ok(());
+    }
     match (data.source, task) {
         (Source::Path, _) if data.path.is_none() => {
             let kind = match task {
                 Task::LanguageModel => "a UTF-8 text, .jsonl, .csv or .tsv file, or a folder of them",
-                Task::Classification => "a .csv, .tsv or .jsonl file, or a folder of them",
+                Task::Classification | Task::Own => "a .csv, .tsv or .jsonl file, or a folder of them",
             };
             return conflict(format!("data.source = \"path\" needs data.path: {kind}"));
         }
@@ -180,7 +200,7 @@ fn data(config: &Config) -> Result<(), ConfigError> {
     let needed = match task {
         Task::LanguageModel => 256,
         // Bytes, and the marks before and after a sentence.
-        Task::Classification => 258,
+        Task::Classification | Task::Own => 258,
     };
     match &data.tokenizer {
         // Bytes, and what ends a document; of a row the marks, too.
@@ -248,7 +268,7 @@ fn optimizer(config: &Config, explicit: &BTreeMap<String, String>) -> Result<Vec
         OptimizerName::AdamW8bit => config.optimizer.adamw8bit.eps,
         OptimizerName::Adafactor => config.optimizer.adafactor.eps[0],
         OptimizerName::Muon => config.optimizer.muon.eps.min(config.optimizer.muon.adamw_eps),
-        OptimizerName::Sgd | OptimizerName::Lion => f64::MAX,
+        OptimizerName::Sgd | OptimizerName::Lion | OptimizerName::Own => f64::MAX,
     };
     if eps < f64::from(f32::MIN_POSITIVE) {
         return Err(ConfigError::Conflict(format!(
@@ -281,7 +301,9 @@ fn optimizer(config: &Config, explicit: &BTreeMap<String, String>) -> Result<Vec
     if relative_step(config) {
         let a_rate = |key: &str| key == "optimizer.adafactor.lr" || key.starts_with("schedule.");
         let changed = changed_from_preset(config)?;
-        if let Some(key) = explicit.keys().find(|key| a_rate(key) && changed.contains(&&***key)) {
+        if let Some(key) =
+            explicit.keys().find(|key| a_rate(key) && changed.iter().any(|other| other == key.as_str()))
+        {
             return Err(ConfigError::Conflict(format!(
                 "optimizer.adafactor.relative_step sets its own rate, and {key} sets one too: remove one of the two"
             )));

@@ -4,6 +4,7 @@ use std::io;
 
 use super::{
     DataError,
+    own::Payload,
     tokens::{SEPARATOR, Tokens},
 };
 
@@ -25,6 +26,8 @@ pub struct Batch {
     pub lengths: Vec<usize>,
     /// Targets that count: tokens, or rows of a classification.
     pub target_count: u64,
+    /// The examples of a task of its own, which are all there is to its batches.
+    pub own: Option<Payload>,
 }
 
 impl Batch {
@@ -45,6 +48,7 @@ impl Batch {
             targets: Vec::with_capacity(rows * seq_len),
             lengths: Vec::with_capacity(rows),
             target_count: 0,
+            own: None,
         };
         for sequence in sequences {
             let start = sequence as usize * seq_len;
@@ -65,7 +69,7 @@ impl Batch {
     /// No rows at all.
     pub(super) fn nothing(seq_len: usize) -> Self {
         let (inputs, targets, lengths) = (Vec::new(), Vec::new(), Vec::new());
-        Self { rows: 0, seq_len, inputs, targets, lengths, target_count: 0 }
+        Self { rows: 0, seq_len, inputs, targets, lengths, target_count: 0, own: None }
     }
 
     /// Refuses ids that an embedding of so many rows does not have, before a device sees them: there they would end the

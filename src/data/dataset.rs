@@ -9,6 +9,7 @@ use std::{
 use super::{
     Batch, Corpus, DataError, Progress, bpe, encode,
     labelled::{Classes, Examples},
+    own,
     rows::{self, Parts, Rows},
     split::split,
     store::{self, Store},
@@ -32,8 +33,8 @@ struct Inner {
     validation: Part,
     seq_len: usize,
     report: DataReport,
-    /// Writes ids as text again.
-    encoder: Encoder,
+    /// Writes ids as text again; a task makes batches without one.
+    encoder: Option<Encoder>,
     /// Why tokens on the disk could not be read, once that has happened.
     fault: OnceLock<DataError>,
 }
@@ -43,6 +44,19 @@ struct Inner {
 enum Part {
     Stream(Tokens),
     Rows(Rows),
+    Own(OwnPart),
+}
+
+/// The examples of a task that are trained on, or those that are held out.
+struct OwnPart {
+    examples: Arc<dyn own::Examples>,
+    held_out: bool,
+}
+
+impl std::fmt::Debug for OwnPart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OwnPart").field("held_out", &self.held_out).finish_non_exhaustive()
+    }
 }
 
 impl Part {
@@ -50,6 +64,7 @@ impl Part {
         match self {
             Self::Stream(tokens) => Batch::cut(tokens, seq_len, sequences),
             Self::Rows(rows) => Ok(rows.batch(sequences)),
+            Self::Own(part) => Ok(own::batch(&*part.examples, part.held_out, sequences)),
         }
     }
 }
@@ -130,6 +145,7 @@ impl Dataset {
                     Err(DataError::WrongSource { given: "sentence-pairs", instead: "\"stories\"" })
                 }
             },
+            Task::Own => Ok(Self::examples(config.model.name(), &own::open(config)?)),
             Task::Classification => {
                 // Whatever is wrong with a tokenizer is told before a long table is read.
                 let ready = choice.ready()?;
@@ -225,8 +241,15 @@ impl Dataset {
         Ok(Self::of(Part::Stream(train), Part::Stream(validation), seq_len, report, encoder))
     }
 
-    fn of(train: Part, validation: Part, seq_len: usize, report: DataReport, encoder: Encoder) -> Self {
-        Self(Arc::new(Inner { train, validation, seq_len, report, encoder, fault: OnceLock::new() }))
+    fn of(
+        train: Part,
+        validation: Part,
+        seq_len: usize,
+        report: DataReport,
+        encoder: impl Into<Option<Encoder>>,
+    ) -> Self {
+        let (encoder, fault) = (encoder.into(), OnceLock::new());
+        Self(Arc::new(Inner { train, validation, seq_len, report, encoder, fault }))
     }
 
     fn rows(
@@ -259,6 +282,21 @@ impl Dataset {
         Ok(Self::of(Part::Rows(parts.train), Part::Rows(parts.validation), seq_len, report, encoder.clone()))
     }
 
+    fn examples(source: &str, examples: &Arc<dyn own::Examples>) -> Self {
+        let part = |held_out| Part::Own(OwnPart { examples: Arc::clone(examples), held_out });
+        let (train, validation) = (examples.count(false), examples.count(true));
+        let report = DataReport {
+            source: source.to_owned(),
+            documents: train + validation,
+            train_tokens: train,
+            train_sequences: train,
+            validation_tokens: validation,
+            validation_sequences: validation,
+            ..DataReport::default()
+        };
+        Self::of(part(false), part(true), 1, report, None)
+    }
+
     /// What was read, how it was split, and what was left out.
     pub fn report(&self) -> &DataReport {
         &self.0.report
@@ -282,7 +320,7 @@ impl Dataset {
     /// The text of ids as far as they are one: what is no UTF-8, and an id that the tokenizer does not know, is U+FFFD
     /// or missing. The end of a document is written as `<end>`, or as the tokenizer's own mark.
     pub fn decode(&self, ids: &[i32]) -> String {
-        self.0.encoder.decode(ids)
+        self.0.encoder.as_ref().map_or_else(String::new, |encoder| encoder.decode(ids))
     }
 
     /// The given training sequences, one a row, in the given order. A batch without rows when they cannot be read: then
@@ -312,7 +350,7 @@ impl Dataset {
         let all = inner.report.validation_sequences;
         let wanted = match &inner.validation {
             Part::Stream(_) => all.min(limit_sequences as u64),
-            Part::Rows(_) => all,
+            Part::Rows(_) | Part::Own(_) => all,
         };
         (0..wanted.div_ceil(rows)).map_while(move |batch| {
             let places = batch * rows..((batch + 1) * rows).min(wanted);

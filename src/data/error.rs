@@ -173,6 +173,8 @@ pub enum DataError {
         "the text holds the token id {id}, and model.vocab_size = {vocabulary} ends before it: set model.vocab_size to what the tokenizer has, or choose another tokenizer"
     )]
     TokenId { id: i32, vocabulary: usize },
+    #[error("the data of the task `{task}` cannot be used: {problem}")]
+    Own { task: String, problem: String },
     #[error("the built-in stories are damaged ({0}): give a text of your own with data.path")]
     Stories(String),
     #[error("preparing the batches failed: {0}")]

@@ -6,11 +6,13 @@
 //! labelled    sentences with a label: the built-in pairs, or .csv, .tsv and .jsonl files
 //! parquet     columns of a Parquet table, where the feature is on
 //! tokenizer   text becomes ids: its bytes, or a Hugging Face tokenizer.json
+//! unborne     what the libraries behind these do not bear
 //! bpe         a vocabulary learnt from the text
 //! encode      a stream of documents becomes a stream of ids, on all cores
 //! store       tokens and vocabularies that are kept on the disk
 //! dataset     documents -> training and validation streams -> sequences of `seq_len` targets;
 //!             labelled sentences -> training and validation rows: a sequence is a row
+//! own         examples of a task that the program was given, by number
 //! cursor      the next sequence to be drawn, and the order of the sequences of an epoch
 //! windows     all micro-batches of one update
 //! prefetch    the same windows, made by a thread that runs ahead
@@ -30,6 +32,7 @@ mod encode;
 pub mod error;
 mod foreign;
 mod labelled;
+pub mod own;
 pub mod pairs;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -44,6 +47,7 @@ mod text;
 mod token_file;
 mod tokenizer;
 mod tokens;
+mod unborne;
 pub mod windows;
 
 pub use batch::{Batch, IGNORE};

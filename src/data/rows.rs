@@ -70,6 +70,7 @@ impl Rows {
             targets: rows.iter().map(|(_, class)| *class as i32).collect(),
             target_count: rows.len() as u64,
             lengths,
+            own: None,
         }
     }
 }

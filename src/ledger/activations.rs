@@ -19,7 +19,7 @@ use crate::config::{Arch, Config, DeviceName, ModelConfig, Precision};
 
 use super::F32;
 
-/// Estimated bytes of activations of one micro-batch.
+/// Estimated bytes of activations of one micro-batch; 0 where nothing is known of them.
 pub fn estimate(config: &Config) -> u64 {
     let (model, train) = (&config.model, &config.train);
     let sizes = Sizes::of(config);
@@ -27,6 +27,8 @@ pub fn estimate(config: &Config) -> u64 {
         Arch::Llama => llama(&sizes),
         Arch::DistilBert => distilbert(&sizes, model),
         Arch::Gpt2 => gpt2(&sizes),
+        // Its shapes do not tell what its passes keep.
+        Arch::Own | Arch::Loop => Numbers::default(),
     };
     let each = u128::from(train.precision.bytes()) * passes as u128 + u128::from(F32) * f32 as u128;
     // The largest sizes that may be set are more than a u64 of bytes.

@@ -40,7 +40,7 @@ impl Flops {
         let tied = match model.arch {
             Arch::Llama => model.tie_word_embeddings,
             Arch::Gpt2 => true,
-            Arch::DistilBert => false,
+            Arch::DistilBert | Arch::Own | Arch::Loop => false,
         };
         if tied {
             per_token = per_token.saturating_add(6 * (model.vocab_size * model.hidden_size) as u64);

@@ -56,6 +56,9 @@ pub fn parameters(model: &ModelConfig) -> Vec<ParameterShape> {
         Arch::Llama => llama(model),
         Arch::DistilBert => distilbert(model),
         Arch::Gpt2 => gpt2(model),
+        Arch::Own | Arch::Loop => {
+            model.parameters.iter().map(|parameter| named(&parameter.name, &parameter.shape)).collect()
+        }
     }
 }
 

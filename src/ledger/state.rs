@@ -100,6 +100,8 @@ pub fn state_of(optimizer: &OptimizerConfig, parameter: &ParameterShape) -> Vec<
         OptimizerName::Lion => vec![like("exp_avg")],
         OptimizerName::Muon if takes_muon(&parameter.name, shape) => vec![like("momentum_buffer")],
         OptimizerName::Muon => vec![number("step"), like("exp_avg"), like("exp_avg_sq")],
+        // What a loop of its own keeps it alone knows.
+        OptimizerName::Own => Vec::new(),
     }
 }
 

@@ -16,6 +16,7 @@ pub mod mask;
 pub mod noise;
 pub mod rotary;
 pub mod seen;
+pub mod task;
 pub mod working_copy;
 
 use burn::{

@@ -27,6 +27,12 @@ impl Noise {
         Self(Some(Place { seed, update, micro_batch }))
     }
 
+    /// A seed for what draws from a generator of its own; the same for every evaluation.
+    pub const fn seed(&self) -> u64 {
+        let Some(Place { seed, update, micro_batch }) = self.0 else { return random::mix(0) };
+        random::mix(random::mix(seed) ^ random::mix(update) ^ micro_batch.rotate_left(32))
+    }
+
     /// Whether [`Noise::drop`] with that probability drops anything.
     pub fn drops(&self, share: f64) -> bool {
         self.0.is_some() && share > 0.0

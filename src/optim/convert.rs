@@ -165,7 +165,9 @@ impl<'a> Conversion<'a> {
                     step,
                 }
             }
-            OptimizerName::Adafactor | OptimizerName::Sgd | OptimizerName::Lion => return Ok(None),
+            OptimizerName::Adafactor | OptimizerName::Sgd | OptimizerName::Lion | OptimizerName::Own => {
+                return Ok(None);
+            }
         };
         let due = count(shape);
         if moments.first.len() != due || moments.second.len() != due {
@@ -185,7 +187,7 @@ impl<'a> Conversion<'a> {
         let mut put = |name: &str, value| drop(values.insert(name.to_owned(), value));
         put("step", Stored::number(moments.step));
         match self.to.name {
-            OptimizerName::Sgd | OptimizerName::Lion => return None,
+            OptimizerName::Sgd | OptimizerName::Lion | OptimizerName::Own => return None,
             OptimizerName::Muon if ledger::takes_muon(name, shape) => return None,
             OptimizerName::AdamW | OptimizerName::Muon => {
                 put("exp_avg", Stored::f32(shape, &moments.first));

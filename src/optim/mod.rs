@@ -107,7 +107,8 @@ pub fn build(config: &OptimizerConfig) -> Box<dyn ParameterUpdates> {
         OptimizerName::AdamW => driver(config, adamw::AdamW::new(&config.adamw)),
         OptimizerName::AdamW8bit => driver(config, adamw8bit::AdamW8bit::new(&config.adamw8bit)),
         OptimizerName::Adafactor => driver(config, adafactor::Adafactor::new(&config.adafactor)),
-        OptimizerName::Sgd => driver(config, sgd::Sgd::new(&config.sgd)),
+        // `own` is what a loop of its own has: no configuration of this program that can be trained has it.
+        OptimizerName::Sgd | OptimizerName::Own => driver(config, sgd::Sgd::new(&config.sgd)),
         OptimizerName::Lion => driver(config, lion::Lion::new(&config.lion)),
         OptimizerName::Muon => driver(config, muon::Muon::new(&config.muon)),
     }

@@ -76,6 +76,13 @@ pub struct Lineage {
     pub time: f64,
 }
 
+impl Lineage {
+    /// In words, as they are said once when the fork begins.
+    pub fn told(&self) -> String {
+        format!("forked from run {} at update {}", self.run, self.update)
+    }
+}
+
 /// The first line: what is being trained, where, from what.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {

@@ -19,8 +19,10 @@ pub const LONGEST_FILE: u64 = 64 << 20;
 /// # Errors
 /// It is no file (a pipe or a device may have no end), is longer than `most` bytes, or cannot be read.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    own::look(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    let (file, length) = own::look_long(path)?;
+    // Room for all of it at once, and for the look whether it has grown.
+    let mut bytes = Vec::with_capacity(usize::try_from(length.min(most)).unwrap_or_default() + 1);
+    file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         return Err(too_long("it", most));
     }

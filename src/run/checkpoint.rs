@@ -1,6 +1,8 @@
 //! Checkpoints on disk: `checkpoints/<update>/` with `model.safetensors`, `optimizer.safetensors` and
 //! `checkpoint.json`. A folder appears whole or not at all.
 
+mod keep;
+
 use std::{
     collections::BTreeMap,
     fs, io,
@@ -10,8 +12,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{RunDir, RunError, atomic, fault::step, list::Lister, own};
+use super::{RunDir, RunError, list::Lister, own};
 use crate::{config::Config, protocol::number};
+
+pub use keep::{prune, set_aside, sweep};
 
 /// Bytes read at once.
 const HASHED_AT_ONCE: usize = 1 << 20;
@@ -178,21 +182,6 @@ pub struct Good {
     pub passed_over: Vec<(Checkpoint, String)>,
 }
 
-/// Sets a checkpoint that cannot be used aside, so that nobody takes it for the newest one. What is whole of it stays for
-/// a person to look at.
-///
-/// # Errors
-/// It cannot be renamed.
-pub fn set_aside(checkpoint: &Checkpoint) -> Result<(), RunError> {
-    let names = (1_u32..).map(|number| match number {
-        1 => "damaged".to_owned(),
-        more => format!("damaged-{more}"),
-    });
-    let mut free = names.map(|end| checkpoint.path.with_extension(end)).filter(|path| !path.exists());
-    let Some(aside) = free.next() else { return Ok(()) };
-    fs::rename(&checkpoint.path, aside).map_err(RunError::io("cannot rename", &checkpoint.path))
-}
-
 /// The newest checkpoint whose files are what was written; nothing when the run has none at all.
 ///
 /// # Errors
@@ -274,68 +263,16 @@ pub fn latest_checkpoint(run: &RunDir) -> Result<Option<Checkpoint>, RunError> {
     Ok(checkpoints(run)?.pop())
 }
 
-/// Of the checkpoints that were written right after a validation, that of the lowest loss.
-fn best(all: &[Checkpoint]) -> Option<u64> {
-    let losses = all.iter().filter_map(|checkpoint| {
-        let loss = checkpoint.info().ok()?.progress.val_loss.filter(|loss| loss.is_finite())?;
-        Some((loss, checkpoint.update))
-    });
-    losses.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, update)| update)
-}
-
-/// Removes all but the newest `keep` checkpoints (at least one stays), but not the one of the lowest validation loss
-/// when that is to be kept, and what a dead worker left half written. Returns the updates whose checkpoints were
-/// removed. Only the worker that holds the run's lock may call this.
-///
-/// # Errors
-/// A folder cannot be removed.
-pub fn prune(run: &RunDir, keep: usize, keep_best: bool) -> Result<Vec<u64>, RunError> {
-    let folder = run.checkpoints();
-    let remove = |path: &Path| {
-        step().and_then(|()| fs::remove_dir_all(path)).map_err(RunError::io("cannot remove", path))
-    };
-    let mut found = checkpoints(run)?;
-    let best = if keep_best { best(&found) } else { None };
-    found.truncate(found.len().saturating_sub(keep.max(1)));
-    found.retain(|checkpoint| Some(checkpoint.update) != best);
-    for checkpoint in &found {
-        // Renamed first: a removal that stops half way must not leave something that looks complete.
-        let aside = folder.join(format!(".{:08}.tmp-old", checkpoint.update));
-        step()
-            .and_then(|()| fs::rename(&checkpoint.path, &aside))
-            .map_err(RunError::io("cannot remove", &checkpoint.path))?;
-        remove(&aside)?;
-    }
-    sweep(run)?;
-    Ok(found.into_iter().map(|checkpoint| checkpoint.update).collect())
-}
-
-/// Removes checkpoints that dead workers left half written or half removed. Only the worker that holds the run's lock may
-/// call this.
-///
-/// # Errors
-/// A folder cannot be removed.
-pub fn sweep(run: &RunDir) -> Result<(), RunError> {
-    // A folder that cannot be read has nothing to be swept from.
-    for entry in fs::read_dir(run.checkpoints()).into_iter().flatten().flatten() {
-        if atomic::is_temporary(&entry.file_name().to_string_lossy()) {
-            let path = entry.path();
-            step().and_then(|()| fs::remove_dir_all(&path)).map_err(RunError::io("cannot remove", &path))?;
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::run::sample;
 
-    fn write(run: &RunDir, update: u64) {
+    pub(super) fn write(run: &RunDir, update: u64) {
         write_with(run, update, None);
     }
 
-    fn write_with(run: &RunDir, update: u64, val_loss: Option<f64>) {
+    pub(super) fn write_with(run: &RunDir, update: u64, val_loss: Option<f64>) {
         sample::checkpoint(run, update);
         let checkpoint = Checkpoint { update, path: run.checkpoint(update) };
         let mut info = checkpoint.info().unwrap();
@@ -355,33 +292,6 @@ mod tests {
         assert_eq!((latest.update, latest.info().unwrap().tokens), (100_000_000, 51_200_000_000));
         let updates: Vec<_> = checkpoints(&run).unwrap().iter().map(|c| c.update).collect();
         assert_eq!(updates, [10, 200, 100_000_000]);
-    }
-
-    #[test]
-    fn pruning_keeps_the_newest_and_sweeps_what_was_left_half_written() {
-        let (_folder, run) = sample::run("prune");
-        for update in [1, 2, 3, 4] {
-            write(&run, update);
-        }
-        fs::create_dir(run.checkpoints().join(".00000005.tmp-1-0")).unwrap();
-        assert_eq!(prune(&run, 2, true).unwrap(), [1, 2]);
-        assert_eq!(prune(&run, 0, true).unwrap(), [3], "one always stays");
-        let left = fs::read_dir(run.checkpoints()).unwrap().count();
-        assert_eq!((left, latest_checkpoint(&run).unwrap().unwrap().update), (1, 4));
-    }
-
-    #[test]
-    fn pruning_keeps_the_best_if_it_is_to() {
-        let (_folder, run) = sample::run("best");
-        for (update, loss) in [(1, Some(3.0)), (2, Some(1.5)), (3, None), (4, Some(f64::NAN)), (5, Some(2.0))]
-        {
-            write_with(&run, update, loss);
-        }
-        assert_eq!(prune(&run, 1, true).unwrap(), [1, 3, 4], "the best and the newest stay");
-        write_with(&run, 6, Some(1.0));
-        assert_eq!(prune(&run, 1, true).unwrap(), [2, 5], "one is the newest and the best");
-        write_with(&run, 7, Some(9.0));
-        assert_eq!(prune(&run, 1, false).unwrap(), [6]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Home, RunError, atomic, label::Label, own};
 use crate::{
-    config::{Config, Layers, Resolved, change},
+    config::{Config, Layers, Resolved, change, presets},
     protocol::{Lineage, SCHEMA},
 };
 
@@ -275,7 +275,7 @@ impl RunDir {
     /// # Errors
     /// A file cannot be read, or what it holds cannot be set any more.
     pub fn layers(&self) -> Result<Layers, RunError> {
-        layers_of(&self.explicit()?, self.id())
+        layers_of(&self.config()?, self.explicit()?, self.id())
     }
 
     fn read_config(&self, path: PathBuf) -> Result<Config, RunError> {
@@ -319,7 +319,15 @@ impl RunDir {
 }
 
 /// Keys with their values in TOML, as something to put more on top of.
-pub(super) fn layers_of(explicit: &BTreeMap<String, String>, origin: &str) -> Result<Layers, RunError> {
+pub(super) fn layers_of(
+    config: &Config,
+    mut explicit: BTreeMap<String, String>,
+    origin: &str,
+) -> Result<Layers, RunError> {
+    // What is left unsaid means the first preset of this program, which need not be that of the run.
+    if config.model.name() != presets::first() {
+        explicit.entry("model.preset".to_owned()).or_insert_with(|| format!("{:?}", config.model.name()));
+    }
     let text: String = explicit.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
     Ok(Layers::new().with_toml(&text, origin)?)
 }

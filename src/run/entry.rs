@@ -1,6 +1,6 @@
 //! One run at a glance, read from the two ends of its record.
 
-use std::{ops::ControlFlow, path::PathBuf};
+use std::{io, ops::ControlFlow, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -92,20 +92,21 @@ pub(super) fn read(run: &RunDir) -> RunEntry {
 /// The end of a record, if its last line is one.
 fn ended(run: &RunDir) -> Result<Option<Box<RunEnded>>, RunError> {
     let path = run.events();
-    if !path.exists() {
-        return Ok(None);
-    }
     let mut found = None;
-    last::lines_back(&path, bounded::LONGEST_LINE as u64, |line| {
+    let read = last::lines_back(&path, bounded::LONGEST_LINE as u64, |line| {
         if tail::kind(line).is_none_or(|kind| kind == "run_ended")
             && let tail::Line::Event(Event::RunEnded(ended)) = tail::parse(line)
         {
             found = Some(ended);
         }
         ControlFlow::Break(())
-    })
-    .map_err(RunError::io("cannot read", &path))?;
-    Ok(found)
+    });
+    match read {
+        // It has not begun.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(RunError::io("cannot read", &path)(error)),
+        Ok(()) => Ok(found),
+    }
 }
 
 fn from_summary(run: &RunDir, ended: &RunEnded) -> RunEntry {
@@ -154,7 +155,7 @@ fn unfinished(run: &RunDir) -> RunEntry {
     }
     let mut newest = Newest::of(&header);
     if let Err(error) = last::lines_back(&run.events(), LOOK_BACK, |line| newest.take(line))
-        && error.kind() != std::io::ErrorKind::NotFound
+        && error.kind() != io::ErrorKind::NotFound
     {
         entry.problem = Some(format!("{}: {error}", run.events().display()));
     }

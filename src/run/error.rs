@@ -56,6 +56,11 @@ pub enum RunError {
          {update}, or fork an earlier checkpoint with --at"
     )]
     NothingLeft { run: String, update: u64, total: u64 },
+    #[error(
+        "run {run} was forked from run {parent}, which is not beside it: without its record nobody knows what trains it \
+         from the first update; put it back"
+    )]
+    NoParent { run: String, parent: String },
     #[error("{} exists already, and nothing is overwritten: name another place with -o, or replace it with --force", .0.display())]
     Taken(PathBuf),
     #[error("{}", no_tensor(.pattern, .nearest.as_deref()))]

@@ -1,6 +1,8 @@
 //! Finding a run by what a person types: id, `latest`, name, unique prefix of an id, or path.
 
-use std::{fs, io, path::Path};
+use std::{fs, io, path::Path, time::SystemTime};
+
+use rayon::prelude::*;
 
 use super::{Home, RunDir, RunError, atomic};
 
@@ -19,7 +21,7 @@ impl RunDir {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(RunError::io("cannot read", &folder)(error)),
         };
-        let mut runs = Vec::new();
+        let mut found = Vec::new();
         for entry in entries {
             let entry = entry.map_err(RunError::io("cannot read", &folder))?;
             if atomic::is_temporary(&entry.file_name().to_string_lossy()) {
@@ -29,21 +31,24 @@ impl RunDir {
             if entry.file_type().is_ok_and(|kind| kind.is_file()) {
                 continue;
             }
-            let run = Self::unchecked(entry.path());
-            if run.run_toml().is_file() || run.events().is_file() {
-                runs.push(run);
-            }
+            found.push(Self::unchecked(entry.path()));
         }
-        // Newest first. Runs of one second: by when their configuration was written, which happens once.
-        let written = |run: &Self| run.run_toml().metadata().and_then(|file| file.modified()).ok();
-        runs.sort_by(|a, b| {
-            let ((time_a, ..), (time_b, ..)) = (order(a.id()), order(b.id()));
-            time_b
-                .cmp(time_a)
-                .then_with(|| written(b).cmp(&written(a)))
-                .then_with(|| order(b.id()).cmp(&order(a.id())))
+        // With when its configuration was written, which happens once.
+        let looked = found.into_par_iter().filter_map(|run| {
+            let written = match fs::metadata(run.run_toml()) {
+                Ok(file) if file.is_file() => file.modified().ok(),
+                _ if run.events().is_file() => None,
+                _ => return None,
+            };
+            Some((run, written))
         });
-        Ok(runs)
+        let mut runs: Vec<(Self, Option<SystemTime>)> = looked.collect();
+        // Newest first. Runs of one second: by that.
+        runs.sort_by(|(a, written_a), (b, written_b)| {
+            let (a, b) = (order(a.id()), order(b.id()));
+            b.0.cmp(a.0).then_with(|| written_b.cmp(written_a)).then_with(|| b.cmp(&a))
+        });
+        Ok(runs.into_iter().map(|(run, _)| run).collect())
     }
 
     /// The run that `text` means.

@@ -11,7 +11,7 @@ use super::{
     dir, launch, weights,
 };
 use crate::{
-    config::{Config, Layers, OptimizerName, Resolved, change},
+    config::{Config, Layers, OptimizerName, Resolved, change, own},
     protocol::Lineage,
 };
 
@@ -31,14 +31,14 @@ pub struct Plan {
 /// # Errors
 /// There is no such checkpoint, a setting cannot be used, or the weights are not the changed model's.
 pub fn plan(run: &RunDir, at: Option<u64>, set: &[String]) -> anyhow::Result<Plan> {
+    own::present(&run.config()?)?;
     let (checkpoint, info) = checkpoint::chosen(run, at)?;
     let (config, explicit) = in_force(run, &info)?;
-    let mut resolved = config.changed(&explicit, set)?;
+    let resolved = config.changed(&explicit, set)?;
     // The weights must fit whatever has become of the model; where they once came from does not matter any more.
     let mut model = resolved.config.model.clone();
     model.weights = Some(checkpoint.model().display().to_string());
     weights::plan(&model)?;
-    resolved.notes.insert(0, format!("forked from run {} at update {}", run.id(), info.update));
     Ok(Plan { resolved, run: run.clone(), checkpoint, info })
 }
 
@@ -53,7 +53,8 @@ pub fn base(run: &RunDir, update: u64) -> Result<Layers, RunError> {
         Some(checkpoint) => checkpoint.info()?,
         None => checkpoint::chosen(run, Some(update))?.1,
     };
-    dir::layers_of(&in_force(run, &info)?.1, run.id())
+    let (config, explicit) = in_force(run, &info)?;
+    dir::layers_of(&config, explicit, run.id())
 }
 
 /// The configuration that held when a checkpoint was written, and what of it was set by hand. The first checkpoint of a

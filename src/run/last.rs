@@ -6,6 +6,8 @@ use super::{bounded::LONGEST_LINE, own};
 
 /// Bytes read at once.
 const BLOCK: u64 = 64 * 1024;
+/// The first time: most who look back want one line, and thousands of runs are looked at.
+const FIRST: u64 = 8 * 1024;
 
 /// Shows the complete lines of a file to `take`, the last one first, until it breaks, the file is through, or about
 /// `most` bytes are read. A torn last line is not shown.
@@ -13,13 +15,12 @@ const BLOCK: u64 = 64 * 1024;
 /// # Errors
 /// The file cannot be read.
 pub fn lines_back(path: &Path, most: u64, mut take: impl FnMut(&[u8]) -> ControlFlow<()>) -> io::Result<()> {
-    let file = own::look(path)?;
-    let length = file.metadata()?.len();
+    let (file, length) = own::look_long(path)?;
     let (mut at, mut torn) = (length, true);
     // The rest of a line whose beginning has not been read, last piece first.
     let mut rest: Vec<Vec<u8>> = Vec::new();
     while at > 0 && length - at < most {
-        let size = BLOCK.min(at);
+        let size = if at == length { FIRST } else { BLOCK }.min(at);
         at -= size;
         let mut block = vec![0; usize::try_from(size).unwrap_or_default()];
         file.read_exact_at(&mut block, at)?;
@@ -98,8 +99,7 @@ pub fn log_tail(path: &Path, lines: usize) -> Vec<String> {
 }
 
 fn end_of(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let file = own::look(path)?;
-    let length = file.metadata()?.len();
+    let (file, length) = own::look_long(path)?;
     let from = length.saturating_sub(most);
     let mut bytes = vec![0; usize::try_from(length - from).unwrap_or_default()];
     file.read_exact_at(&mut bytes, from)?;

@@ -20,7 +20,11 @@ use super::{
     weights,
 };
 use crate::{
-    config::{DeviceName, NamePattern, Precision, Resolved, Task, Tokenizer, TrainConfig, change, validate},
+    config::{
+        DeviceName, NamePattern, Precision, Resolved, Task, Tokenizer, TrainConfig, change,
+        file_kind::{self, Layout},
+        own as own_task, validate,
+    },
     ledger,
 };
 
@@ -44,13 +48,14 @@ pub fn start(home: &Home, resolved: &Resolved, name: &str) -> anyhow::Result<Run
 /// The same for a run that is given these commands.
 ///
 /// # Errors
-/// The same.
+/// The same, or the settings that they change do not go together.
 pub fn start_with(
     home: &Home,
     resolved: &Resolved,
     name: &str,
     commands: &[Given],
 ) -> anyhow::Result<RunDir> {
+    script::check(resolved, commands)?;
     let (resolved, program) = prepare(resolved, libtorch::choose)?;
     let run = RunDir::create(home, name, &resolved)?;
     if !commands.is_empty() {
@@ -121,7 +126,9 @@ pub fn queue(home: &Home, drafts: &[(Resolved, String)]) -> anyhow::Result<Vec<R
 /// # Errors
 /// Its device is not here any more, the process cannot be started, or it ends before it holds the lock.
 pub fn begin_queued(run: &RunDir) -> anyhow::Result<()> {
-    begin(run, &libtorch::choose(run.config()?.train.device)?.program)
+    let config = run.config()?;
+    own_task::present(&config)?;
+    begin(run, &libtorch::choose_for(&config, libtorch::choose)?.program)
 }
 
 /// Everything that can be found out before there is a run: the settings that its folder keeps, and the program that
@@ -145,7 +152,7 @@ fn settle(
     choose: impl FnOnce(DeviceName) -> Result<Chosen, LibtorchError>,
 ) -> anyhow::Result<(Resolved, PathBuf)> {
     let mut resolved = with_whole_paths(resolved)?;
-    let Chosen { program, device } = choose(resolved.config.train.device)?;
+    let Chosen { program, device } = libtorch::choose_for(&resolved.config, choose)?;
     resolved.config.train.device = device;
     let more = notes(&resolved);
     resolved.notes.extend(more);
@@ -172,7 +179,7 @@ pub fn resume(run: &RunDir, set: &[String]) -> anyhow::Result<u64> {
     if let Some(total) = total.filter(|&total| over && total > 0 && entry.update >= total) {
         return Err(RunError::AllMade { run: run.id().to_owned(), made: entry.update, total }.into());
     }
-    let Chosen { program, device } = libtorch::choose(now.train.device)?;
+    let Chosen { program, device } = libtorch::choose_for(&now, libtorch::choose)?;
     let mut arguments = vec!["--resume".to_owned()];
     arguments.extend(set.iter().map(|setting| format!("--set={setting}")));
     if device != now.train.device {
@@ -246,19 +253,18 @@ fn notes(resolved: &Resolved) -> Vec<String> {
 fn text(resolved: &Resolved) -> Option<String> {
     let (config, explicit) = (&resolved.config, &resolved.explicit);
     let path = config.data.path.as_ref().filter(|_| config.model.arch.task() == Task::LanguageModel)?;
-    let lower = path.to_lowercase();
-    let name = [".gz", ".gzip", ".zst", ".zstd"].iter().find_map(|packing| lower.strip_suffix(packing));
-    let kind =
-        Path::new(name.unwrap_or(&lower)).extension().and_then(|kind| kind.to_str()).unwrap_or_default();
-    let rows = matches!(kind, "jsonl" | "ndjson" | "csv" | "tsv");
-    if kind == "json" || rows && config.data.field.is_empty() {
+    let name = Path::new(path);
+    let layout = file_kind::of(name).1;
+    let json = file_kind::extension(&file_kind::unpacked(name).1).is_some_and(|kind| kind == "json");
+    let rows = matches!(layout, Layout::Lines | Layout::Delimited(_));
+    if json || rows && config.data.field.is_empty() {
         return Some(format!(
             "{path} is trained on as the text it is, with its marks and the names of its columns"
         ));
     }
-    (!rows && kind != "parquet" && explicit.contains_key("data.field") && !Path::new(path).is_dir()).then(
-        || format!("data.field has no effect: {path} is no .jsonl, .csv or .tsv file, and all of it is text"),
-    )
+    (layout == Layout::Text && explicit.contains_key("data.field") && !name.is_dir()).then(|| {
+        format!("data.field has no effect: {path} is no .jsonl, .csv or .tsv file, and all of it is text")
+    })
 }
 
 /// What the chosen types of numbers mean on the chosen device.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    config::DeviceName,
+    config::{Arch, Config, DeviceName, own},
     protocol::{Probe, SCHEMA},
 };
 
@@ -40,6 +40,7 @@ pub enum LibtorchError {
     NoCudaBuild { program: String },
     NoCuda { mask: Option<String> },
     NoSuchDevice { index: usize, seen: usize, mask: Option<String> },
+    OwnTask(DeviceName),
 }
 
 impl LibtorchError {
@@ -69,6 +70,9 @@ impl LibtorchError {
                 "libtorch sees no CUDA device here: there is no NVIDIA driver, or it is too old for this libtorch"
                     .to_owned()
             }
+            Self::OwnTask(device) => format!(
+                "train.device = {device} needs libtorch, and the program of this task does not link it"
+            ),
             Self::NoSuchDevice { index, seen, mask } => {
                 let plural = if *seen == 1 { "" } else { "s" };
                 let masked = mask.as_ref().map_or_else(String::new, |mask| {
@@ -93,6 +97,7 @@ impl LibtorchError {
             Self::NoCuda { mask: Some(_) } => "unset CUDA_VISIBLE_DEVICES".to_owned(),
             Self::NoCuda { mask: None } => "nvidia-smi".to_owned(),
             Self::NoSuchDevice { .. } => "tui-train devices".to_owned(),
+            Self::OwnTask(_) => "cargo add tui-train --features libtorch".to_owned(),
         }
     }
 
@@ -106,6 +111,9 @@ impl LibtorchError {
             Self::OtherSchema { .. } => format!("build both from one source: `{command}`"),
             Self::NoCudaBuild { .. } => {
                 format!("build it again against one with CUDA (`{command}`), or use libtorch-cpu")
+            }
+            Self::OwnTask(_) => {
+                format!("build that program with it (`{command}`), or leave train.device out")
             }
             Self::Silent { .. } => format!("`{command}` shows where"),
             Self::NoCuda { mask: Some(_) } => format!("`{command}` takes the mask away"),
@@ -139,8 +147,7 @@ pub struct Chosen {
 /// # Errors
 /// A libtorch device is asked for by name and cannot train.
 pub fn choose(device: DeviceName) -> Result<Chosen, LibtorchError> {
-    let this = || std::env::current_exe().unwrap_or_else(|_| PathBuf::from("tui-train"));
-    let flex = || Chosen { program: this(), device: DeviceName::Flex };
+    let flex = || Chosen { program: own::worker_program(), device: DeviceName::Flex };
     match device {
         DeviceName::Flex => Ok(flex()),
         DeviceName::Auto => Ok(best().unwrap_or_else(|_| flex())),
@@ -152,6 +159,26 @@ pub fn choose(device: DeviceName) -> Result<Chosen, LibtorchError> {
             Ok(Chosen { program, device: named })
         }
     }
+}
+
+/// The same for a configuration: what `choose` says of its device, but that a task of its own trains in the program that
+/// has it.
+///
+/// # Errors
+/// The same; or the program of the task does not link what the device needs.
+pub fn choose_for(
+    config: &Config,
+    choose: impl FnOnce(DeviceName) -> Result<Chosen, LibtorchError>,
+) -> Result<Chosen, LibtorchError> {
+    let device = config.train.device;
+    if config.model.arch != Arch::Own {
+        return choose(device);
+    }
+    if device.needs_libtorch() && !cfg!(feature = "libtorch") {
+        return Err(LibtorchError::OwnTask(device));
+    }
+    let device = if device == DeviceName::Auto { DeviceName::Flex } else { device };
+    Ok(Chosen { program: own::worker_program(), device })
 }
 
 fn best() -> Result<Chosen, LibtorchError> {

@@ -49,6 +49,7 @@ pub fn parse(line: &[u8]) -> Line {
         Some("window") => serde_json::from_slice(line).map(Event::Window).ok(),
         Some("validation") => serde_json::from_slice(line).map(Event::Validation).ok(),
         Some("state") => serde_json::from_slice(line).map(Event::State).ok(),
+        Some("run_ended") => serde_json::from_slice(line).map(Event::RunEnded).ok(),
         _ => None,
     };
     if let Some(event) = direct {

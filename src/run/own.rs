@@ -31,8 +31,17 @@ const LINK: &str = "it is a link, and a run is written into its own folder alone
 /// # Errors
 /// It cannot be opened, or is no file.
 pub fn look(path: &Path) -> io::Result<File> {
+    Ok(look_long(path)?.0)
+}
+
+/// The same, with its length in bytes.
+///
+/// # Errors
+/// The same.
+pub fn look_long(path: &Path) -> io::Result<(File, u64)> {
     let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
+    let metadata = file.metadata()?;
+    if metadata.is_file() { Ok((file, metadata.len())) } else { Err(io::Error::other("it is no file")) }
 }
 
 /// The bytes of a small file.

@@ -1,20 +1,46 @@
 //! Commands that are given at fixed updates, so that a run which a person drove can be trained again without one: read
 //! off a record, written as TOML, and read back.
 
+mod recorded;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Record, RunDir, RunError, atomic, own, text::plain};
+pub use recorded::{Recorded, recorded};
+
+use super::{RunDir, RunError, atomic, own, text::plain};
 use crate::{
-    config::{ConfigError, layers},
-    protocol::{Command, CommandRecord, Event, Reason},
+    config::{ConfigError, Layers, Resolved, layers},
+    protocol::Command,
 };
 
-/// A command and when it is given.
+/// The name of [`Deed::Settings`] in a file.
+const SETTINGS: &str = "settings";
+
+/// Something that is done to a run, and when.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Given {
     /// Updates made by then.
     pub at_update: u64,
-    pub command: Command,
+    pub deed: Deed,
+}
+
+/// What is done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Deed {
+    Command(Command),
+    /// From here on these settings hold, each `key=value`: the run goes on from its checkpoint as one that was resumed or
+    /// forked with them.
+    Settings(Vec<String>),
+}
+
+impl Deed {
+    /// The name in files and messages.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Command(command) => command.name(),
+            Self::Settings(_) => SETTINGS,
+        }
+    }
 }
 
 /// One `[[command]]`.
@@ -25,6 +51,8 @@ struct Row {
     name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<f64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    set: Vec<String>,
 }
 
 /// A file of commands: they stand behind the configuration, which is the rest.
@@ -48,7 +76,7 @@ pub fn split(text: &str, origin: &str) -> Result<(String, Vec<Given>), ConfigErr
         Some(rows) => {
             let rows: Vec<Row> = rows.try_into().map_err(|error: toml::de::Error| {
                 wrong(format!(
-                    "[[command]] needs at_update, name and for a learning rate its value: {}",
+                    "[[command]] needs at_update, name, for a learning rate its value and for settings `set`: {}",
                     in_words(&error)
                 ))
             })?;
@@ -65,7 +93,10 @@ pub fn split(text: &str, origin: &str) -> Result<(String, Vec<Given>), ConfigErr
 }
 
 fn given(row: Row) -> Result<Given, String> {
-    let Row { at_update, name, value } = row;
+    let Row { at_update, name, value, set } = row;
+    if name == SETTINGS {
+        return settings(set, value).map(|deed| Given { at_update, deed });
+    }
     let command = match &*name {
         "pause" => Command::Pause,
         "resume" => Command::Resume,
@@ -76,18 +107,53 @@ fn given(row: Row) -> Result<Given, String> {
         "learning_rate" => Command::LearningRate { value },
         _ => {
             return Err(format!(
-                "[[command]] name = \"{}\" is no command: pause, resume, step, step_micro_batch, stop, checkpoint or learning_rate",
+                "[[command]] name = \"{}\" is no command: pause, resume, step, step_micro_batch, stop, checkpoint, \
+                 learning_rate or settings",
                 plain(&name)
             ));
         }
     };
     match value {
+        _ if !set.is_empty() => Err(format!("[[command]] `{name}` sets nothing: remove `set`")),
         Some(value) if name != "learning_rate" => {
             Err(format!("[[command]] `{name}` takes no value: remove {value}"))
         }
         Some(value) if !value.is_finite() => Err(format!("[[command]] learning_rate: {value} is no rate")),
-        _ => Ok(Given { at_update, command }),
+        _ => Ok(Given { at_update, deed: Deed::Command(command) }),
     }
+}
+
+fn settings(set: Vec<String>, value: Option<f64>) -> Result<Deed, String> {
+    if let Some(value) = value {
+        return Err(format!("[[command]] `settings` takes no value but `set`: remove {value}"));
+    }
+    if set.is_empty() {
+        return Err(
+            "[[command]] `settings` needs what it sets, such as set = [\"train.accumulate=2\"]".to_owned()
+        );
+    }
+    let fixed = |text: &&String| text.split('=').next().is_some_and(|key| key.trim() == "train.device");
+    if set.iter().any(|text| fixed(&text)) {
+        return Err("[[command]] `settings`: train.device holds for the whole run, set it above".to_owned());
+    }
+    Layers::new().with_assignments(&set).map_err(|error| format!("[[command]] `settings`: {error}"))?;
+    Ok(Deed::Settings(set))
+}
+
+/// Checks that all settings go together that these commands change one after another.
+///
+/// # Errors
+/// The first change that cannot be made; the sentence names its update.
+pub fn check(resolved: &Resolved, commands: &[Given]) -> Result<(), ConfigError> {
+    let mut now = resolved.clone();
+    for Given { at_update, deed } in commands {
+        let Deed::Settings(set) = deed else { continue };
+        now = now
+            .config
+            .changed(&now.explicit, set)
+            .map_err(|error| ConfigError::Conflict(format!("[[command]] at update {at_update}: {error}")))?;
+    }
+    Ok(())
 }
 
 /// As TOML, to stand behind a configuration.
@@ -97,8 +163,9 @@ fn given(row: Row) -> Result<Given, String> {
 pub fn toml(commands: &[Given]) -> Result<String, toml::ser::Error> {
     let row = |given: &Given| Row {
         at_update: given.at_update,
-        name: given.command.name().to_owned(),
-        value: if let Command::LearningRate { value } = given.command { value } else { None },
+        name: given.deed.name().to_owned(),
+        value: if let Deed::Command(Command::LearningRate { value }) = given.deed { value } else { None },
+        set: if let Deed::Settings(set) = &given.deed { set.clone() } else { Vec::new() },
     };
     toml::to_string(&Rows { command: commands.iter().map(row).collect() })
 }
@@ -127,97 +194,24 @@ pub fn read(run: &RunDir) -> Result<Vec<Given>, RunError> {
     Ok(split(&text, &path.display().to_string())?.1)
 }
 
-/// The record of a run, and the commands that it obeyed, each with the updates made when it was given.
-///
-/// # Errors
-/// The record cannot be read.
-pub fn recorded(run: &RunDir) -> Result<(Record, Vec<Given>), RunError> {
-    let mut history = History::default();
-    let record = Record::read_with(run, |event| history.apply(event))?;
-    Ok((record, history.given))
-}
-
-#[derive(Default)]
-struct History {
-    given: Vec<Given>,
-    total: u64,
-    /// The update at which a paused run stands: a step is given there, and recorded when it is done.
-    standing: Option<u64>,
-}
-
-impl History {
-    fn apply(&mut self, event: &Event) {
-        match event {
-            Event::Header(header) => self.total = header.total_updates,
-            Event::Command(record) if record.outcome == "applied" => self.command(record),
-            // What came after the checkpoint did not happen, and an override ends with the worker.
-            Event::Resumed(resumed) => {
-                if let Some(header) = &resumed.header {
-                    self.total = header.total_updates;
-                }
-                self.resumed(resumed.from_update);
-            }
-            Event::RunEnded(ended) => {
-                let update = ended.summary.updates;
-                let told = self.given.last().is_some_and(|given| given.command == Command::Stop);
-                // A signal stops a run as the command does.
-                if ended.reason == Reason::Stopped && !told && update < self.total {
-                    self.given.push(Given { at_update: update, command: Command::Stop });
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn command(&mut self, record: &CommandRecord) {
-        let row = Row { at_update: record.update, name: record.name.clone(), value: record.value };
-        // What a newer version records cannot be given here.
-        let Ok(mut given) = given(row) else { return };
-        match given.command {
-            Command::Pause => self.standing = Some(record.update),
-            Command::Step | Command::StepMicroBatch => {
-                given.at_update = self.standing.unwrap_or(record.update);
-                self.standing = Some(record.update);
-            }
-            Command::Resume => self.standing = None,
-            // After the last update nothing is left to be stopped.
-            Command::Stop if record.update >= self.total => return,
-            _ => {}
-        }
-        self.given.push(given);
-    }
-
-    fn resumed(&mut self, from: u64) {
-        self.standing = None;
-        self.given.retain(|given| given.at_update <= from && given.command != Command::Stop);
-        let paused =
-            self.given.iter().rev().find(|given| matches!(given.command, Command::Pause | Command::Resume));
-        if paused.is_some_and(|given| given.command == Command::Pause) {
-            self.given.push(Given { at_update: from, command: Command::Resume });
-        }
-        let rate =
-            self.given.iter().rev().find(|given| matches!(given.command, Command::LearningRate { .. }));
-        if rate.is_some_and(|given| given.command != Command::LearningRate { value: None }) {
-            self.given.push(Given { at_update: from, command: Command::LearningRate { value: None } });
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        protocol::{Header, Resumed},
-        run::{EventWriter, sample},
-    };
 
-    fn at(at_update: u64, command: Command) -> Given {
-        Given { at_update, command }
+    fn at(at_update: u64, deed: Deed) -> Given {
+        Given { at_update, deed }
     }
 
     #[test]
     fn commands_are_written_read_and_told_from_the_configuration() {
-        let commands = [at(3, Command::LearningRate { value: Some(1e-4) }), at(3, Command::Pause)];
+        let commands = [
+            at(3, Deed::Command(Command::LearningRate { value: Some(1e-4) })),
+            at(3, Deed::Command(Command::Pause)),
+            at(
+                4,
+                Deed::Settings(vec!["optimizer.name=lion".into(), "optimizer.lion.betas=[0.8, 0.9]".into()]),
+            ),
+        ];
         let text = format!("train.seed = 7\n\n{}", toml(&commands).unwrap());
         let (config, read) = split(&text, "file").unwrap();
         assert_eq!(read, commands);
@@ -226,6 +220,10 @@ mod tests {
             ("[[command]]\nat_update = 1\nname = \"dance\"", "dance"),
             ("[[command]]\nat_update = 1\nname = \"pause\"\nvalue = 1.0", "takes no value"),
             ("[[command]]\nname = \"pause\"", "at_update"),
+            ("[[command]]\nat_update = 1\nname = \"pause\"\nset = [\"train.seed=1\"]", "sets nothing"),
+            ("[[command]]\nat_update = 1\nname = \"settings\"", "needs what it sets"),
+            ("[[command]]\nat_update = 1\nname = \"settings\"\nset = [\"train.sed=1\"]", "train.seed"),
+            ("[[command]]\nat_update = 1\nname = \"settings\"\nset = [\"train.device=flex\"]", "whole run"),
             ("[[command]]\nat_update = 1\nname = \"pause\"\nwhen = 3", "when"),
             (
                 "[[command]]\nat_update = 2\nname = \"pause\"\n[[command]]\nat_update = 1\nname = \"resume\"",
@@ -239,45 +237,12 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_given_where_the_run_stood_and_a_signal_counts_as_a_stop() {
-        let (_folder, run) = sample::run("obeyed");
-        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
-        let mut told = |event: Event| writer.append(&event).unwrap();
-        (1..=9).for_each(|update| told(sample::update(update, 2.0)));
-        told(sample::command("pause", 9, None));
-        told(sample::update(10, 2.0));
-        told(sample::command("step", 10, None));
-        told(sample::command("learning_rate", 10, Some(0.5)));
-        told(sample::command("resume", 10, None));
-        (11..=20).for_each(|update| told(sample::update(update, 2.0)));
-        told(sample::run_ended(&run));
-        let expected = [
-            at(9, Command::Pause),
-            at(9, Command::Step),
-            at(10, Command::LearningRate { value: Some(0.5) }),
-            at(10, Command::Resume),
-        ];
-        assert_eq!(recorded(&run).unwrap().1, expected);
-        let mut history = History::default();
-        for event in [
-            sample::command("pause", 9, None),
-            sample::command("learning_rate", 12, Some(0.5)),
-            sample::command("stop", 14, None),
-        ] {
-            history.total = 100;
-            history.apply(&event);
-        }
-        assert_eq!(history.given.last().unwrap(), &at(14, Command::Stop));
-        history.apply(&Event::resumed(12));
-        let longer = Header { total_updates: 500, ..sample::header(&run) };
-        history.apply(&Event::Resumed(Box::new(Resumed {
-            from_update: 12,
-            header: Some(Box::new(longer)),
-            ..Resumed::default()
-        })));
-        history.apply(&sample::command("stop", 300, None));
-        assert_eq!(history.given.pop(), Some(at(300, Command::Stop)), "the run that goes on is longer");
-        let back = Command::LearningRate { value: None };
-        assert_eq!(history.given[2..], [at(12, Command::Resume), at(12, back)]);
+    fn settings_that_do_not_go_together_are_told_with_their_update() {
+        let resolved = Layers::new().resolve().unwrap();
+        let set = |text: &str| Deed::Settings(vec![text.to_owned()]);
+        check(&resolved, &[at(3, set("optimizer.name=adafactor")), at(4, set("optimizer.lr=1e-3"))]).unwrap();
+        let wrong = [at(3, set("optimizer.name=sgd")), at(7, set("schedule.warmup_updates=600"))];
+        let told = check(&resolved, &wrong).unwrap_err().to_string();
+        assert!(told.contains("at update 7") && told.contains("warmup"), "{told}");
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Record, RunDir, RunError, label::Label, standing, standing::State, text};
 use crate::{
-    config::{Config, Layers, presets},
+    config::{Arch, Config, Layers, own, presets},
     protocol::{Alert, Level, Reason, SCHEMA, Summary, summary::Measured},
 };
 
@@ -98,8 +98,9 @@ pub fn build(record: &Record, finish: Finish) -> Option<Summary> {
         warnings: warnings(record),
         notes: notes(record),
         note: None,
-        show_command: format!("tui-train show {}", header.run),
-        resume_command: (!finish.reason.is_complete()).then(|| format!("tui-train resume {}", header.run)),
+        show_command: format!("{} show {}", own::program(), header.run),
+        resume_command: (!finish.reason.is_complete() && header.config.model.arch != Arch::Loop)
+            .then(|| format!("{} resume {}", own::program(), header.run)),
         forked_from: header.forked_from.clone(),
     })
 }
@@ -150,11 +151,7 @@ fn without_figures(message: &str) -> String {
 /// What was said once: with the configuration, and when the run began.
 fn notes(record: &Record) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(header) = &record.header {
-        // Where a fork comes from is told by its lineage.
-        let lineage = |note: &&String| header.forked_from.is_some() && note.starts_with("forked from run ");
-        notes.extend(header.notes.iter().filter(|note| !lineage(note)).cloned());
-    }
+    notes.extend(record.header.iter().flat_map(|header| &header.notes).cloned());
     let told = record.alerts.iter().filter(|alert| alert.level == Level::Info);
     notes.extend(told.map(|alert| alert.message.clone()));
     notes
@@ -170,8 +167,13 @@ pub fn differences_from_default(config: &Config) -> BTreeMap<String, String> {
         .or_else(|_| Layers::new().resolve());
     // The demo resolves: without a base there would be no program to run.
     let Ok(base) = base else { return BTreeMap::new() };
-    let mut all: BTreeMap<String, String> =
-        config.differences(&base.config).into_iter().map(|(key, ours, _)| (key.to_owned(), ours)).collect();
+    let differences = config.differences(&base.config).into_iter();
+    // Of a task that this program does not have nothing tells what it starts from: what it is set to is said.
+    let known = config.model.arch == base.config.model.arch;
+    let mut all: BTreeMap<String, String> = differences
+        .filter(|(_, ours, _)| known || ours != "-")
+        .map(|(key, ours, _)| (key.into_owned(), ours))
+        .collect();
     if preset != presets::DEMO {
         all.insert("model.preset".to_owned(), preset.to_owned());
     }

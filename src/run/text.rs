@@ -153,6 +153,17 @@ pub fn plain_lines(text: &str) -> String {
     text.chars().map(|c| if is_harmful(c) && !matches!(c, '\n' | '\t') { ' ' } else { c }).collect()
 }
 
+/// The text as one word of a shell's line.
+pub fn shell_word(text: &str) -> String {
+    let text = plain(text);
+    let safe = |c: char| c.is_alphanumeric() || "_-./=,:@%+".contains(c);
+    if !text.is_empty() && text.chars().all(safe) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
 /// JSON that does nothing to a terminal and says the same: harmful characters are escaped. White space between values
 /// stays as it is.
 pub fn plain_json(json: &str) -> String {

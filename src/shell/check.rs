@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, mpsc::SyncSender},
 };
 
-use crate::{app::Msg, protocol::AccumulationCheck, run::libtorch};
+use crate::{app::Msg, config::own, protocol::AccumulationCheck, run::libtorch};
 
 /// The running check; dropping it ends its process.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Checking {
     /// # Errors
     /// No thread can be started.
     pub fn start(number: u64, settings: String, messages: SyncSender<(u64, Msg)>) -> std::io::Result<Self> {
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = Command::new(own::worker_program());
         command.args(["check", "accumulation", "--json", "/dev/stdin"]);
         // The settings say everything that was set by hand, the environment's part included.
         for (name, _) in std::env::vars_os() {

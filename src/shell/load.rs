@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::mpsc::{Sender, SyncSender, channel},
 };
 
@@ -24,7 +24,7 @@ use crate::{
         checkpoint::{checkpoints, latest_checkpoint, none_of},
         checkpoint_view::CheckpointView,
         compare,
-        export::{self, Format},
+        export::{self, Format, NAMES},
         fork, label,
         list::Lister,
         lock, trash,
@@ -235,17 +235,8 @@ impl Reader {
 
     /// Writes the run in that format into its own folder and returns the file.
     fn export(&self, id: &str, name: &str) -> anyhow::Result<PathBuf> {
-        let format = match name {
-            "json" => Format::Json,
-            "md" => Format::Markdown,
-            "csv" => Format::Csv,
-            "jsonl" => Format::Jsonl,
-            "svg" => Format::Svg,
-            "html" => Format::Html,
-            "commands" => Format::Commands,
-            other => anyhow::bail!("`{other}` is no format: json, md, csv, jsonl, svg, html or commands"),
-        };
         let run = RunDir::resolve(&self.home, id)?;
+        let Some(format) = Format::named(name) else { return folder(&run, name) };
         let ending = if format == Format::Commands { "toml" } else { name };
         let path = run.path().join(format!("export.{ending}"));
         atomic::stream_file(&path, |out| export::write(&run, format, out, &mut |_, _| {}))
@@ -275,6 +266,25 @@ impl Reader {
         })?;
         Ok(Box::new(history))
     }
+}
+
+/// Writes an export that is a folder into the run's own and returns it. One that is there already may be in use.
+fn folder(run: &RunDir, name: &str) -> anyhow::Result<PathBuf> {
+    let path = run.path().join(format!("export-{name}"));
+    if !NAMES.iter().any(|(known, _)| *known == name) {
+        let names: Vec<&str> = NAMES.iter().map(|(known, _)| *known).collect();
+        anyhow::bail!("`{name}` is no format: there are {}", names.join(", "));
+    }
+    if path.symlink_metadata().is_ok() {
+        anyhow::bail!("{} is there already: remove it, or export with -o to another place", path.display());
+    }
+    if name == "safetensors" {
+        export::safetensors::write(run, None, &path)?;
+    } else {
+        let fill = |folder: &Path| export::tensorboard::write(run, folder, &mut |_, _| {}).map(drop);
+        atomic::write_folder(&path, fill).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(path)
 }
 
 fn row(entry: RunEntry) -> RunRow {

@@ -11,13 +11,17 @@
 //! room       the memory of the draft's device
 //! session    the loop: drain, update, draw when something changed, wait for a key
 //! watchdog   ends the process when the loop cannot any more
+//! glass      what is on the terminal, so that only what has changed is sent
+//! outside    the terminal's clipboard, bell, notices and title
 //! picture    one frame as text or SVG, without a terminal
 //! ```
 
 pub mod apart;
 pub mod check;
 pub mod draft;
+pub mod glass;
 pub mod load;
+pub mod outside;
 pub mod picture;
 pub mod replay;
 pub mod room;
@@ -30,12 +34,12 @@ use crate::{
     app::{
         Msg, Options, RunRef, State,
         action::Screen,
-        look::{Signs, ThemeName},
+        look::{Call, Signs, ThemeName},
         room::Room,
     },
     config::{DeviceName, Layers},
     run::{Home, RunDir},
-    ui::theme::Theme,
+    ui::{keys::Keys, theme::Theme},
 };
 
 /// What the UI opens with.
@@ -65,6 +69,11 @@ pub struct Launch {
     pub theme: ThemeName,
     /// Whether the mouse is listened to.
     pub mouse: bool,
+    /// How somebody who looks elsewhere is told what has become of the run.
+    pub call: Call,
+    /// Whether the window is given a title.
+    pub title: bool,
+    pub keys: Keys,
     /// Reads the memory of a GPU; nothing where nobody can.
     pub gpu: fn(DeviceName) -> Option<Room>,
 }
@@ -81,6 +90,9 @@ impl Launch {
             signs: None,
             theme: ThemeName::Dark,
             mouse: true,
+            call: Call::None,
+            title: false,
+            keys: Keys::default(),
             gpu: |_| None,
         }
     }
@@ -88,7 +100,8 @@ impl Launch {
     /// What the terminal can do and was asked for; the state says with which colours.
     fn look(&self) -> Theme {
         let offered = Theme::detect(false, |name| std::env::var(name).ok());
-        self.signs.map_or(offered, |signs| offered.drawn_with(signs))
+        let look = self.signs.map_or(offered, |signs| offered.drawn_with(signs));
+        Theme { keys: self.keys, ..look }
     }
 
     fn state(&self) -> anyhow::Result<State> {

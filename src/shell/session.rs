@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crossterm::event::{self, Event, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{self, Event};
 use ratatui::layout::Rect;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 
@@ -19,24 +19,22 @@ use super::{
     check::Checking,
     draft,
     load::{Job, Loader},
-    reference,
+    outside::Outside,
+    picture, reference,
     replay::Replay,
     room,
-    terminal::Guard,
+    terminal::{Guard, Wants},
     watch::Watch,
     watchdog::Watchdog,
 };
 use crate::{
-    app::{
-        Effect, Msg, State,
-        action::Action,
-        focus::{Overlay, Panel},
-        room::Room,
-        run::Status,
+    app::{Effect, Msg, State, action::Action, room::Room, run::Status},
+    config::{DeviceName, own},
+    run::{
+        Home, Queue, RunDir, launch,
+        text::{plain_lines, shell_word},
     },
-    config::DeviceName,
-    run::{Home, Queue, RunDir, launch, text::plain_lines},
-    ui::{self, Hit, keymap, theme::Theme},
+    ui::{self, theme::Theme},
 };
 
 /// Least time between two frames that no key asked for.
@@ -78,6 +76,8 @@ pub fn run(launch: Launch) -> anyhow::Result<i32> {
         started: Instant::now(),
         code: None,
         suspend: false,
+        outside: Outside::new(launch.call, launch.title),
+        resized: false,
     };
     if let Start::Watch(run) = launch.start {
         match launch.replay {
@@ -86,7 +86,7 @@ pub fn run(launch: Launch) -> anyhow::Result<i32> {
         }
     }
     let watchdog = Watchdog::start(Arc::clone(&signals.hangup), HUNG_UP, Arc::clone(&signals.interrupt))?;
-    let mut guard = Guard::take(launch.mouse)?;
+    let mut guard = Guard::take(Wants { mouse: launch.mouse, title: launch.title })?;
     let outcome = session.run(&mut guard, &signals, &watchdog);
     watchdog.dismiss();
     drop(guard);
@@ -141,6 +141,9 @@ struct Session {
     code: Option<i32>,
     /// Ctrl+Z was pressed.
     suspend: bool,
+    outside: Outside,
+    /// The terminal has another size: it may have lost what it showed.
+    resized: bool,
 }
 
 impl Session {
@@ -158,9 +161,11 @@ impl Session {
             if signals.suspend.swap(false, SeqCst) || std::mem::take(&mut self.suspend) {
                 guard.suspend()?;
                 signals.goes_on.store(false, SeqCst);
+                self.outside.forget();
                 drawn = None;
             } else if signals.goes_on.swap(false, SeqCst) {
                 guard.retake()?;
+                self.outside.forget();
                 drawn = None;
             }
             if signals.interrupt.swap(false, SeqCst) {
@@ -170,9 +175,14 @@ impl Session {
             if let Some(code) = self.code {
                 return Ok(code);
             }
+            for sequence in self.outside.take(&self.state) {
+                guard.glass.say(&sequence)?;
+            }
             if drawn != Some(self.state.revision) {
-                let (state, theme) = (&self.state, self.theme.named(self.state.theme));
-                area = guard.terminal.draw(|frame| ui::draw(state, &theme, frame))?.area;
+                if std::mem::take(&mut self.resized) {
+                    guard.glass.clear()?;
+                }
+                area = guard.glass.draw(&self.state, &self.theme())?;
                 let known = drawn.is_some();
                 drawn = Some(self.state.revision);
                 if !known {
@@ -210,51 +220,20 @@ impl Session {
     fn input(&mut self, event: Event, area: Rect) {
         match event {
             Event::Key(key) => {
-                if let Some(msg) = keymap::translate(&self.state, key) {
+                if let Some(msg) = ui::pressed(&self.state, &self.theme(), area, key) {
                     self.update(msg);
                 }
             }
-            Event::Mouse(mouse) => self.mouse(mouse, area),
-            Event::Resize(width, height) => self.update(Msg::Size { width, height }),
+            Event::Mouse(mouse) => {
+                for msg in ui::mouse::messages(&self.state, &self.theme(), area, mouse) {
+                    self.update(msg);
+                }
+            }
+            Event::Resize(width, height) => {
+                self.resized = true;
+                self.update(Msg::Size { width, height });
+            }
             Event::FocusGained | Event::FocusLost | Event::Paste(_) => {}
-        }
-    }
-
-    fn mouse(&mut self, mouse: MouseEvent, area: Rect) {
-        let hit = || ui::hit(&self.state, area, mouse.column, mouse.row);
-        match mouse.kind {
-            MouseEventKind::Down(MouseButton::Left) => match hit() {
-                Some(Hit::Tab(screen)) => self.update(Msg::Tab(screen)),
-                Some(Hit::Panel { panel, row }) => self.update(Msg::Click { panel, row }),
-                Some(Hit::Chart { panel, update }) => self.update(Msg::Point { panel, update }),
-                Some(Hit::Head(order)) => self.update(Msg::SortBy(order)),
-                None => {}
-            },
-            MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {
-                let up = mouse.kind == MouseEventKind::ScrollUp;
-                match hit().filter(|_| self.state.overlay == Overlay::None) {
-                    Some(Hit::Chart { panel, update }) => {
-                        return self.update(Msg::ZoomAt { panel, update, closer: up });
-                    }
-                    // The wheel scrolls what it is over.
-                    Some(Hit::Panel { panel, .. }) => self.update(Msg::Click { panel, row: None }),
-                    Some(Hit::Head(_)) => self.update(Msg::Click { panel: Panel::List, row: None }),
-                    _ => {}
-                }
-                self.update(Msg::Action(if up { Action::Up } else { Action::Down }));
-            }
-            MouseEventKind::Drag(MouseButton::Left) => {
-                if let Some(Hit::Chart { panel, update }) = hit() {
-                    self.update(Msg::Point { panel, update });
-                }
-            }
-            MouseEventKind::ScrollLeft | MouseEventKind::ScrollRight => {
-                if let Some(Hit::Chart { .. }) = hit() {
-                    let earlier = mouse.kind == MouseEventKind::ScrollLeft;
-                    self.update(Msg::Action(if earlier { Action::Earlier } else { Action::Later }));
-                }
-            }
-            _ => {}
         }
     }
 
@@ -353,7 +332,34 @@ impl Session {
             }
             Effect::LoadHistory { run, tensor } => self.loader.ask(Job::History { run, tensor }),
             Effect::Export { run, format } => self.loader.ask(Job::Export { run, format }),
+            Effect::Picture { path } => {
+                let written = picture::write(&self.state, &self.theme(), self.state.size(), path.as_ref());
+                let msg = written.map_or_else(
+                    |error| Msg::Failed(format!("{error:#}")),
+                    |path| Msg::Done(format!("written: {}", path.display())),
+                );
+                self.update(msg);
+            }
+            Effect::Copy { what, text } => {
+                let (told, error) = self.outside.copy(&what, &text);
+                self.state.say(told, error);
+            }
+            Effect::CopyAgain { run } => match RunDir::resolve(&self.home, &run) {
+                Ok(run) => {
+                    let (file, name) = (run.run_toml().display().to_string(), run.name());
+                    let text =
+                        format!("{} run {} --name {}", own::program(), shell_word(&file), shell_word(&name));
+                    self.effect(Effect::Copy { what: "the command that trains it again".into(), text });
+                }
+                Err(error) => self.state.say(error.to_string(), true),
+            },
+            Effect::Call { text } => self.outside.call(&text),
         }
+    }
+
+    /// How the screens look now.
+    fn theme(&self) -> Theme {
+        self.theme.named(self.state.theme)
     }
 
     /// Does on a thread of its own what may take longer than a frame.
@@ -393,20 +399,31 @@ impl Session {
     /// Says on the normal screen where the run is and how to see it again.
     fn farewell(&self) {
         for run in &self.state.others.runs {
-            let text = format!("run {} goes on without the screens\n", run.id);
-            let _ = io::stderr().write_all(plain_lines(&text).as_bytes());
+            say(&format!(
+                "run {} goes on without the screens\n  stop it:     tui-train stop {}\n",
+                run.id, run.id
+            ));
+        }
+        // Whoever stopped a run may take it that nothing trains any more.
+        let waiting = Queue::of(&self.home).waiting().unwrap_or_default();
+        if let (Some(_), Some(next)) = (self.state.leaving, waiting.first()) {
+            let (count, verb) = (waiting.len(), if waiting.len() == 1 { "waits" } else { "wait" });
+            say(&format!(
+                "the queue goes on: {count} {verb} there, and the next one starts by itself\n  take it out: tui-train stop {next}\n"
+            ));
         }
         let (Some(run), Some(status)) = (&self.watched, self.state.status()) else { return };
+        let program = own::program();
         let mut text = if status == Status::Queued {
             format!(
-                "run {} waits in the queue and starts by itself\n  look again:  tui-train attach {}\n  take it out: tui-train stop {}\n",
+                "run {} waits in the queue and starts by itself\n  look again:  {program} attach {}\n  take it out: {program} stop {}\n",
                 run.id(),
                 run.id(),
                 run.id()
             )
         } else if status.is_live() && crate::run::is_live(run) {
             format!(
-                "run {} goes on without the screens\n  look again:  tui-train attach {}\n  stop it:     tui-train stop {}\n",
+                "run {} goes on without the screens\n  look again:  {program} attach {}\n  stop it:     {program} stop {}\n",
                 run.id(),
                 run.id(),
                 run.id()
@@ -415,11 +432,11 @@ impl Session {
             let go_on = match status {
                 Status::Ended(reason) if reason.is_complete() => String::new(),
                 _ if self.state.replay.is_some() => String::new(),
-                _ => format!("  go on:       tui-train resume {}\n", run.id()),
+                _ => format!("  go on:       {program} resume {}\n", run.id()),
             };
             let status = if self.state.replay.is_some() { "replayed" } else { status.as_str() };
             format!(
-                "run {}: {}\n{go_on}  look again:  tui-train attach {}\n  the figures: tui-train show {}\n",
+                "run {}: {}\n{go_on}  look again:  {program} attach {}\n  the figures: {program} show {}\n",
                 run.id(),
                 status.replace('_', " "),
                 run.id(),
@@ -427,7 +444,11 @@ impl Session {
             )
         };
         text.push_str(&format!("  its folder:  {}\n", run.path().display()));
-        // The terminal may be gone.
-        let _ = io::stderr().write_all(plain_lines(&text).as_bytes());
+        say(&text);
     }
+}
+
+/// Lines for the normal screen. The terminal may be gone.
+fn say(text: &str) {
+    let _ = io::stderr().write_all(plain_lines(text).as_bytes());
 }

@@ -7,25 +7,46 @@ use std::{
 
 use crossterm::{
     cursor::Show,
-    event::{DisableMouseCapture, EnableMouseCapture},
     execute,
+    style::Print,
     terminal::{
         Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
     },
 };
-use ratatui::{Terminal, backend::CrosstermBackend};
 use signal_hook::consts::SIGTSTP;
+
+use super::{
+    glass::Glass,
+    outside::{KEEP_TITLE, OLD_TITLE},
+};
+use crate::config::own;
+
+/// Asks for the mouse: presses, the wheel and movements with a button down. Movements without one are nothing that a
+/// slow line should carry.
+const LISTEN: &str = "\x1b[?1000h\x1b[?1002h\x1b[?1015h\x1b[?1006h";
+/// Gives the mouse back.
+const IGNORE: &str = "\x1b[?1006l\x1b[?1015l\x1b[?1002l\x1b[?1000l";
 
 /// Whether the terminal is ours; the panic hook must not touch one that is not.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 /// Whether the mouse is captured.
 static MOUSE: AtomicBool = AtomicBool::new(false);
+/// Whether the window's own title is kept to be given back.
+static TITLE: AtomicBool = AtomicBool::new(false);
 
 /// The terminal in raw mode on its alternate screen.
 #[derive(Debug)]
 pub struct Guard {
-    pub terminal: Terminal<CrosstermBackend<Stdout>>,
-    mouse: bool,
+    pub glass: Glass<Stdout>,
+    wants: Wants,
+}
+
+/// What is asked of the terminal besides its screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wants {
+    pub mouse: bool,
+    /// The window gets a title.
+    pub title: bool,
 }
 
 impl Guard {
@@ -33,10 +54,10 @@ impl Guard {
     ///
     /// # Errors
     /// Standard output is no terminal that can be drawn on.
-    pub fn take(mouse: bool) -> io::Result<Self> {
+    pub fn take(wants: Wants) -> io::Result<Self> {
         hook();
-        match enter(mouse).and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout()))) {
-            Ok(terminal) => Ok(Self { terminal, mouse }),
+        match enter(wants).and_then(|()| Glass::new(io::stdout())) {
+            Ok(glass) => Ok(Self { glass, wants }),
             Err(error) => {
                 restore();
                 Err(error)
@@ -62,21 +83,25 @@ impl Guard {
     /// Standard output is no terminal any more.
     pub fn retake(&mut self) -> io::Result<()> {
         restore();
-        enter(self.mouse)?;
+        enter(self.wants)?;
         execute!(io::stdout(), Clear(ClearType::All))?;
         // A new one knows of nothing that is on the screen, and draws all of it.
-        self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        self.glass = Glass::new(io::stdout())?;
         Ok(())
     }
 }
 
-fn enter(mouse: bool) -> io::Result<()> {
+fn enter(wants: Wants) -> io::Result<()> {
     enable_raw_mode()?;
     TAKEN.store(true, SeqCst);
     let mut out = io::stdout();
     execute!(out, EnterAlternateScreen)?;
-    MOUSE.store(mouse, SeqCst);
-    if mouse { execute!(out, EnableMouseCapture) } else { Ok(()) }
+    MOUSE.store(wants.mouse, SeqCst);
+    if wants.mouse {
+        execute!(out, Print(LISTEN))?;
+    }
+    TITLE.store(wants.title, SeqCst);
+    if wants.title { execute!(out, Print(KEEP_TITLE)) } else { Ok(()) }
 }
 
 impl Drop for Guard {
@@ -92,7 +117,10 @@ pub fn restore() {
     }
     let mut out = io::stdout();
     if MOUSE.swap(false, SeqCst) {
-        let _ = execute!(out, DisableMouseCapture);
+        let _ = execute!(out, Print(IGNORE));
+    }
+    if TITLE.swap(false, SeqCst) {
+        let _ = execute!(out, Print(OLD_TITLE));
     }
     let _ = execute!(out, LeaveAlternateScreen, Show);
     let _ = disable_raw_mode();
@@ -105,7 +133,10 @@ fn hook() {
     SET.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            restore();
+            // One that is caught is told on the screens.
+            if !own::is_awaited() {
+                restore();
+            }
             before(panic);
         }));
     });

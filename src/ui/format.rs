@@ -211,6 +211,13 @@ pub fn cut(text: &str, width: usize) -> String {
     format!("{}{mark}", start(text, width.saturating_sub(1)))
 }
 
+/// A text in exactly `width` columns, however wide its signs are: cut in its middle or filled with blanks.
+pub fn fill(text: &str, width: usize) -> String {
+    let mut text = elide(text, width);
+    text.extend(std::iter::repeat_n(' ', width.saturating_sub(text.width())));
+    text
+}
+
 /// A text in lines of at most `width` columns, broken at spaces where there are any.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
@@ -275,6 +282,17 @@ pub fn elide_name(name: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_of_wide_signs_takes_the_columns_that_it_is_given() {
+        for name in ["demo", "", "日本語の実験", "e\u{301}a\u{308}", "ｗｉｄｅ", "👩‍👩‍👧‍👦 family"]
+        {
+            for width in [0, 1, 2, 5, 14, 32] {
+                assert_eq!(fill(name, width).width(), width, "{name} in {width}");
+            }
+        }
+        assert_eq!(fill("日本語", 5), "日…語");
+    }
 
     #[test]
     fn numbers_are_short_and_say_what_they_are() {

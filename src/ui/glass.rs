@@ -10,7 +10,7 @@ use std::{
     sync::LazyLock,
 };
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEventKind};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use proptest::prelude::*;
 use ratatui::{
     Terminal,
@@ -22,13 +22,13 @@ use ratatui::{
 use unicode_width::UnicodeWidthStr;
 
 use super::{
-    Hit, Theme, format, hit, keymap, render,
+    Theme, format, keymap, mouse, pressed, render,
     storms::{self, Step},
     theme::Colours,
 };
 use crate::app::{
-    Msg, State,
-    action::{Action, Screen},
+    State,
+    action::Screen,
     focus::Overlay,
     look::ThemeName,
     recorded,
@@ -259,32 +259,16 @@ fn anything() -> impl Strategy<Value = Do> {
     ]
 }
 
-/// What the loop makes of the mouse.
-fn pointed(state: &State, area: Rect, kind: MouseEventKind, (column, row): (u16, u16)) -> Vec<Msg> {
-    match (kind, hit(state, area, column, row)) {
-        (MouseEventKind::Down(_), Some(Hit::Tab(screen))) => vec![Msg::Tab(screen)],
-        (MouseEventKind::Down(_), Some(Hit::Panel { panel, row })) => vec![Msg::Click { panel, row }],
-        (MouseEventKind::Down(_) | MouseEventKind::Drag(_), Some(Hit::Chart { panel, update })) => {
-            vec![Msg::Point { panel, update }]
-        }
-        (MouseEventKind::ScrollUp | MouseEventKind::ScrollDown, Some(Hit::Chart { panel, update })) => {
-            vec![Msg::ZoomAt { panel, update, closer: kind == MouseEventKind::ScrollUp }]
-        }
-        (MouseEventKind::ScrollUp, _) => vec![Msg::Action(Action::Up)],
-        (MouseEventKind::ScrollDown, _) => vec![Msg::Action(Action::Down)],
-        _ => Vec::new(),
-    }
-}
-
-fn play(state: &mut State, step: Do, area: &mut Rect) {
+fn play(state: &mut State, theme: &Theme, step: Do, area: &mut Rect) {
     match step {
         Do::Press(code, modifiers) => {
-            if let Some(msg) = keymap::translate(state, KeyEvent::new(code, modifiers)) {
+            if let Some(msg) = pressed(state, theme, *area, KeyEvent::new(code, modifiers)) {
                 state.update(msg);
             }
         }
         Do::Mouse(kind, column, row) => {
-            for msg in pointed(state, *area, kind, (column, row)) {
+            let event = MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE };
+            for msg in mouse::messages(state, theme, *area, event) {
                 state.update(msg);
             }
         }
@@ -378,7 +362,8 @@ fn history(
     state.theme = ThemeName::ALL[name];
     glass.frame(&state, &theme.named(state.theme), area);
     for step in steps {
-        play(&mut state, step, &mut area);
+        let look = theme.named(state.theme);
+        play(&mut state, &look, step, &mut area);
         let theme = theme.named(state.theme);
         glass.frame(&state, &theme, area);
         let mut fresh = Buffer::empty(area);

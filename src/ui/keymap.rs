@@ -1,39 +1,15 @@
-//! The one table of keys: it drives what a key does, the help overlay and the hints at the bottom.
+//! The one table of keys: it drives what a key does, the help overlay and the hints at the bottom. What a person's own
+//! settings make of it is a [`Keymap`].
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+use super::keys::{Key, Keymap};
 use crate::app::{
     Msg, State,
     action::{Action, Screen},
     focus::Context,
     input::Input,
 };
-
-/// One key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Key {
-    pub code: KeyCode,
-    pub control: bool,
-}
-
-impl std::fmt::Display for Key {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.control {
-            f.write_str("Ctrl+")?;
-        }
-        match self.code {
-            KeyCode::Char(' ') => f.write_str("Space"),
-            KeyCode::Char(c) if self.control => write!(f, "{}", c.to_ascii_uppercase()),
-            KeyCode::Char(c) => write!(f, "{c}"),
-            KeyCode::F(n) => write!(f, "F{n}"),
-            KeyCode::BackTab => f.write_str("Shift+Tab"),
-            KeyCode::PageUp => f.write_str("PgUp"),
-            KeyCode::PageDown => f.write_str("PgDn"),
-            KeyCode::Delete => f.write_str("Del"),
-            other => write!(f, "{other:?}"),
-        }
-    }
-}
 
 /// One line of the table.
 #[derive(Debug, Clone, Copy)]
@@ -98,7 +74,7 @@ pub const BINDINGS: &[Binding] = &[
     bind(Setup, &[letter('e')], Action::Edit, "edit"),
     bind(Setup, &[letter('o')], Action::NextOptimizer, "optimizer"),
     bind(Setup, &[letter(']')], Action::AccumulateUp, ""),
-    bind(Setup, &[letter('[')], Action::AccumulateDown, "] accumulate"),
+    bind(Setup, &[letter('[')], Action::AccumulateDown, "accumulate"),
     bind(Setup, &[key(KeyCode::Backspace), key(KeyCode::Delete)], Action::Reset, "reset"),
     bind(Setup, &[letter('R')], Action::Recent, ""),
     bind(Runs, &[letter('m'), letter(' ')], Action::Mark, "mark"),
@@ -121,17 +97,18 @@ pub const BINDINGS: &[Binding] = &[
     bind(Runs, &[letter('t')], Action::NextXAxis, "x axis"),
     bind(Quit, &[letter('d')], Action::Detach, ""),
     bind(Quit, &[letter('s')], Action::StopAndLeave, ""),
-    bind(Quit, &[letter('c'), key(KeyCode::Esc)], Action::Back, ""),
+    bind(Quit, &[key(KeyCode::Esc), letter('c')], Action::Back, ""),
     bind(StartBeside, &[key(KeyCode::Enter), letter('s')], Action::Start, ""),
     bind(StartBeside, &[letter('Q')], Action::Queue, ""),
-    bind(StartBeside, &[letter('c'), key(KeyCode::Esc)], Action::Back, ""),
+    bind(StartBeside, &[key(KeyCode::Esc), letter('c')], Action::Back, ""),
     bind(Unqueue, &[key(KeyCode::Enter), letter('d')], Action::Unqueue, ""),
-    bind(Unqueue, &[letter('c'), key(KeyCode::Esc)], Action::Back, ""),
+    bind(Unqueue, &[key(KeyCode::Esc), letter('c')], Action::Back, ""),
     bind(Delete, &[letter('d'), key(KeyCode::Enter)], Action::Delete, ""),
-    bind(Delete, &[letter('c'), key(KeyCode::Esc)], Action::Back, ""),
+    bind(Delete, &[key(KeyCode::Esc), letter('c')], Action::Back, ""),
     bind(Fork, &[key(KeyCode::Enter), letter('F')], Action::Fork, ""),
-    bind(Fork, &[letter('c'), key(KeyCode::Esc)], Action::Back, ""),
+    bind(Fork, &[key(KeyCode::Esc), letter('c')], Action::Back, ""),
     bind(Help, &[key(KeyCode::Esc), letter('q')], Action::Back, ""),
+    bind(Help, &[letter('/')], Action::SearchHelp, ""),
     bind(Check, &[key(KeyCode::Esc), letter('q')], Action::Back, ""),
     bind(Samples, &[key(KeyCode::Left), letter('h')], Action::Left, ""),
     bind(Samples, &[key(KeyCode::Right), letter('l')], Action::Right, ""),
@@ -152,6 +129,8 @@ pub const BINDINGS: &[Binding] = &[
     bind(Global, &[letter('/')], Action::Filter, ""),
     bind(Global, &[letter('A')], Action::CheckAccumulation, ""),
     bind(Global, &[letter('T')], Action::Theme(None), ""),
+    bind(Global, &[letter('Y')], Action::Copy, ""),
+    bind(Global, &[letter('C')], Action::CopyCommand, ""),
     bind(Global, &[letter(':')], Action::Palette, "commands"),
     bind(Global, &[letter('?'), key(KeyCode::F(1))], Action::Help, "help"),
     bind(Global, &[letter('q')], Action::Quit, "quit"),
@@ -190,7 +169,7 @@ pub const fn heading(context: Context) -> &'static str {
 }
 
 /// What a key does where the UI is now.
-pub fn translate(state: &State, event: KeyEvent) -> Option<Msg> {
+pub fn translate(keys: &Keymap, state: &State, event: KeyEvent) -> Option<Msg> {
     if event.kind == KeyEventKind::Release {
         return None;
     }
@@ -202,37 +181,33 @@ pub fn translate(state: &State, event: KeyEvent) -> Option<Msg> {
     if matches!(context, Context::Text | Context::Palette) {
         return typed(context, key);
     }
-    lookup(context, key).map(Msg::Action)
-}
-
-fn find(context: Context, key: Key) -> Option<Action> {
-    let fits = |binding: &&Binding| binding.context == context && binding.keys.contains(&key);
-    BINDINGS.iter().find(fits).map(|binding| binding.action)
+    lookup(keys, context, key).map(Msg::Action)
 }
 
 /// The action of a key: the context's own, else the one that holds everywhere.
-pub fn lookup(context: Context, key: Key) -> Option<Action> {
-    let everywhere = || {
-        let action = find(Context::Global, key)?;
-        let overlaid =
-            matches!(context, Help | Quit | StartBeside | Unqueue | Delete | Fork | Check | Samples);
-        // Under an overlay a key must not reach the run.
-        let harmless = matches!(
-            action,
-            Action::Help
-                | Action::Back
-                | Action::Interrupt
-                | Action::Suspend
-                | Action::Up
-                | Action::Down
-                | Action::PageUp
-                | Action::PageDown
-                | Action::Home
-                | Action::End
-        );
-        (!overlaid || harmless).then_some(action)
-    };
-    find(context, key).or_else(everywhere)
+pub fn lookup(keys: &Keymap, context: Context, key: Key) -> Option<Action> {
+    let everywhere = || keys.find(Context::Global, key).filter(|action| reaches(context, *action));
+    keys.find(context, key).or_else(everywhere)
+}
+
+/// Whether a key that holds everywhere holds there, too.
+pub(super) fn reaches(context: Context, action: Action) -> bool {
+    let overlaid = matches!(context, Help | Quit | StartBeside | Unqueue | Delete | Fork | Check | Samples);
+    // Under an overlay a key must not reach the run.
+    let harmless = matches!(
+        action,
+        Action::Help
+            | Action::Back
+            | Action::Interrupt
+            | Action::Suspend
+            | Action::Up
+            | Action::Down
+            | Action::PageUp
+            | Action::PageDown
+            | Action::Home
+            | Action::End
+    );
+    !overlaid || harmless
 }
 
 /// While a line is typed every key belongs to it but Esc, Enter, Tab and Ctrl+C.
@@ -261,28 +236,82 @@ fn typed(context: Context, key: Key) -> Option<Msg> {
     Some(msg)
 }
 
+/// A key and a word at the bottom of the screen, and what a click on them does.
+#[derive(Debug, Clone)]
+pub struct Hint {
+    pub key: String,
+    pub word: &'static str,
+    pub msg: Option<Msg>,
+}
+
 /// Keys and words for the bottom of the screen.
-pub fn hints(context: Context) -> Vec<(String, &'static str)> {
-    let fixed: &[(&str, &'static str)] = match context {
-        Context::Text => &[("Enter", "take"), ("Tab", "take, next"), ("Esc", "drop"), ("Ctrl+U", "clear")],
-        Context::Palette => &[("Enter", "do"), ("Up/Down", "choose"), ("Esc", "close")],
-        Context::Help => &[("Up/Down", "scroll"), ("Esc", "close")],
-        Context::Check => &[("Esc", "close")],
-        Context::Fork => &[("Up/Down", "choose"), ("Enter", "draft it"), ("Esc", "cancel")],
-        Context::Samples => &[("Left/Right", "earlier, later"), ("Up/Down", "scroll"), ("Esc", "close")],
-        Context::Quit | Context::StartBeside | Context::Unqueue | Context::Delete => &[("Esc", "cancel")],
-        _ => &[],
+pub fn hints(keys: &Keymap, context: Context) -> Vec<Hint> {
+    let fixed = |key: &str, word, msg| Hint { key: key.to_owned(), word, msg };
+    let back = |word| keys.first(Action::Back, context).map(|key| (key.to_string(), word));
+    let back = |word| back(word).map(|(key, word)| fixed(&key, word, Some(Msg::Action(Action::Back))));
+    let both = |one: Action, other: Action, word| match [one, other].map(|action| keys.first(action, context))
+    {
+        [Some(one), Some(other)] => Some(fixed(&format!("{one}/{other}"), word, None)),
+        _ => None,
     };
-    if !fixed.is_empty() {
-        return fixed.iter().map(|(key, word)| ((*key).to_owned(), *word)).collect();
+    match context {
+        Context::Text => {
+            return vec![
+                fixed("Enter", "take", Some(Msg::Submit)),
+                fixed("Tab", "take, next", Some(Msg::SubmitAndNext)),
+                fixed("Esc", "drop", Some(Msg::Cancel)),
+                fixed("Ctrl+U", "clear", Some(Msg::Input(Input::Clear))),
+            ];
+        }
+        Context::Palette => {
+            return vec![
+                fixed("Enter", "do", Some(Msg::Submit)),
+                fixed("Up/Down", "choose", None),
+                fixed("Esc", "close", Some(Msg::Cancel)),
+            ];
+        }
+        Context::Help => {
+            let search = keys.first(Action::SearchHelp, context);
+            let search =
+                search.map(|key| fixed(&key.to_string(), "search", Some(Msg::Action(Action::SearchHelp))));
+            return both(Action::Up, Action::Down, "scroll")
+                .into_iter()
+                .chain(search)
+                .chain(back("close"))
+                .collect();
+        }
+        Context::Check => return back("close").into_iter().collect(),
+        Context::Fork => {
+            let draft = keys.first(Action::Fork, context);
+            let draft = draft.map(|key| fixed(&key.to_string(), "draft it", Some(Msg::Action(Action::Fork))));
+            return both(Action::Up, Action::Down, "choose")
+                .into_iter()
+                .chain(draft)
+                .chain(back("cancel"))
+                .collect();
+        }
+        Context::Samples => {
+            let turn = both(Action::Left, Action::Right, "earlier, later");
+            let scroll = both(Action::Up, Action::Down, "scroll");
+            return turn.into_iter().chain(scroll).chain(back("close")).collect();
+        }
+        Context::Quit | Context::StartBeside | Context::Unqueue | Context::Delete => {
+            return back("cancel").into_iter().collect();
+        }
+        _ => {}
     }
     // The context's own keys first; help and quit are wanted most of the others.
-    let own = BINDINGS.iter().filter(|binding| binding.context == context && !binding.hint.is_empty());
-    let global = BINDINGS
-        .iter()
-        .rev()
-        .filter(|binding| binding.context == Context::Global && !binding.hint.is_empty());
-    own.chain(global).map(|binding| (binding.keys[0].to_string(), binding.hint)).collect()
+    let shown = |wanted| keys.rows().iter().filter(move |row| row.context == wanted && !row.hint.is_empty());
+    let rows = shown(context).chain(shown(Context::Global).rev());
+    let hint = |row: &super::keys::Row| {
+        let mut key = row.keys.first()?.to_string();
+        // The keys that go up and down share a word.
+        if let (Action::AccumulateDown, Some(up)) = (row.action, keys.first(Action::AccumulateUp, context)) {
+            key = format!("{key} {up}");
+        }
+        Some(Hint { key, word: row.hint, msg: Some(Msg::Action(row.action)) })
+    };
+    rows.filter_map(hint).collect()
 }
 
 #[cfg(test)]
@@ -327,12 +356,13 @@ mod tests {
     fn under_an_overlay_no_key_reaches_the_run() {
         for context in [Help, Quit, StartBeside, Unqueue, Delete, Fork, Check, Samples] {
             for c in ['p', 'x', ' ', '.', ','] {
-                assert_eq!(lookup(context, letter(c)), None, "{c:?} in {context:?}");
+                assert_eq!(lookup(&Keymap::default(), context, letter(c)), None, "{c:?} in {context:?}");
             }
         }
-        assert_eq!(lookup(Context::Runs, letter(' ')), Some(Action::Mark));
-        assert_eq!(lookup(Context::Runs, letter('p')), Some(Action::PauseResume));
-        assert_eq!(lookup(Context::Setup, letter(' ')), None);
+        let lookup = |context, c| lookup(&Keymap::default(), context, letter(c));
+        assert_eq!(lookup(Context::Runs, ' '), Some(Action::Mark));
+        assert_eq!(lookup(Context::Runs, 'p'), Some(Action::PauseResume));
+        assert_eq!(lookup(Context::Setup, ' '), None);
     }
 
     #[test]
@@ -340,10 +370,11 @@ mod tests {
         let mut state = recorded::watching(Screen::Setup, "adamw");
         state.form.assign("train.seed", "1").unwrap();
         state.update(Msg::Action(Action::Edit));
-        let press = |code| translate(&state, KeyEvent::new(code, KeyModifiers::NONE));
+        let keys = Keymap::default();
+        let press = |code| translate(&keys, &state, KeyEvent::new(code, KeyModifiers::NONE));
         assert!(matches!(press(KeyCode::Char('q')), Some(Msg::Input(Input::Char('q')))));
         assert!(matches!(press(KeyCode::Tab), Some(Msg::SubmitAndNext)));
-        let interrupt = translate(&state, KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
+        let interrupt = translate(&keys, &state, KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
         assert!(matches!(interrupt, Some(Msg::Action(Action::Interrupt))));
     }
 
@@ -351,7 +382,7 @@ mod tests {
     fn capital_letters_work_with_and_without_the_shift_flag() {
         let state = recorded::watching(Screen::Train, "adamw");
         for modifiers in [KeyModifiers::NONE, KeyModifiers::SHIFT] {
-            let msg = translate(&state, KeyEvent::new(KeyCode::Char('S'), modifiers));
+            let msg = translate(&Keymap::default(), &state, KeyEvent::new(KeyCode::Char('S'), modifiers));
             assert!(matches!(msg, Some(Msg::Action(Action::Smoothing))));
         }
     }

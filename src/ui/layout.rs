@@ -9,7 +9,12 @@
 
 use ratatui::layout::{Constraint, Layout, Rect};
 
-use crate::app::{State, action::Screen, focus::Panel};
+use super::keys::Keymap;
+use crate::app::{
+    State,
+    action::{Action, Screen},
+    focus::{Context, Panel},
+};
 
 /// The smallest screen that can be drawn on.
 pub const MIN_WIDTH: u16 = 40;
@@ -42,7 +47,7 @@ pub fn status(state: &State, area: Rect) -> Rect {
 }
 
 /// The tabs and where they are.
-pub fn tabs(area: Rect, open: Screen) -> Vec<Tab> {
+pub fn tabs(area: Rect, open: Screen, keys: &Keymap) -> Vec<Tab> {
     let mut tabs = Vec::with_capacity(5);
     let mut x = area.x;
     let mut add = |screen: Option<Screen>, text: String| {
@@ -54,10 +59,12 @@ pub fn tabs(area: Rect, open: Screen) -> Vec<Tab> {
     if area.width >= 60 {
         add(None, " tui-train ".to_owned());
     }
-    for (at, screen) in Screen::ALL.into_iter().enumerate() {
+    for screen in Screen::ALL {
+        let key = keys.first(Action::Show(screen), Context::Global).map(|key| key.to_string());
         // Where there is little room only the open tab has a name.
         let name = if area.width >= 50 || screen == open { screen.as_str() } else { "" };
-        add(Some(screen), format!(" {} {name}", at + 1).trim_end().to_owned() + " ");
+        let key = key.unwrap_or_else(|| screen.as_str()[..1].to_owned());
+        add(Some(screen), format!(" {key} {name}").trim_end().to_owned() + " ");
     }
     tabs
 }

@@ -3,12 +3,18 @@
 pub mod axis;
 pub mod chart;
 pub mod colours;
+pub mod footer;
 pub mod format;
+pub mod help;
 pub mod keymap;
+pub mod keys;
 pub mod layout;
 pub mod legend;
+pub mod mouse;
 pub mod overlay;
 pub mod screens;
+pub mod settings;
+pub mod sgr;
 mod small;
 pub mod svg;
 pub mod theme;
@@ -22,6 +28,7 @@ mod snapshots;
 #[cfg(test)]
 mod storms;
 
+use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::{
     Frame,
     buffer::Buffer,
@@ -32,7 +39,14 @@ use ratatui::{
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::{
-    app::{State, action::Screen, focus::Panel, link::Control, run::Status, runs::Order},
+    app::{
+        Msg, State,
+        action::{Action, Screen},
+        focus::{Overlay, Panel},
+        link::Control,
+        run::Status,
+        runs::Order,
+    },
     run::text::is_harmful,
 };
 
@@ -100,7 +114,7 @@ fn paint(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     for (panel, place) in layout::panels(state, area) {
         draw_panel(state, panel, theme, place, buffer);
     }
-    footer(state, theme, layout::footer(area), buffer);
+    footer::draw(state, theme, layout::footer(area), buffer);
     overlay::draw(state, theme, area, buffer);
     theme.simplify(buffer);
 }
@@ -134,7 +148,7 @@ pub fn status_mark(status: Status) -> (&'static str, Role) {
 
 fn header(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let mut spans = Vec::new();
-    for tab in layout::tabs(area, state.screen) {
+    for tab in layout::tabs(area, state.screen, &theme.keys) {
         if tab.screen.is_none() {
             spans.push(span(tab.text, Role::Title, theme));
         } else if tab.screen == Some(state.screen) {
@@ -181,34 +195,20 @@ fn header(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     write_right(area, 0, &Line::from(right), buffer);
 }
 
-fn footer(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
-    if let Some(notice) = &state.notice {
-        let role = if notice.error { Role::Bad } else { Role::Good };
-        let sign = if notice.error { "✗" } else { "›" };
-        let text = format::cut(&notice.text, usize::from(area.width).saturating_sub(4));
-        write(area, 0, &Line::from(span(format!(" {sign} {text}"), role, theme)), buffer);
-        return;
-    }
-    let mut spans = Vec::new();
-    let mut used = 1;
-    let live = state.is_live();
-    for (key, word) in keymap::hints(state.context()) {
-        if !live && matches!(word, "pause" | "checkpoint" | "stop") {
-            continue;
-        }
-        let word = match word {
-            "pause" if state.run.paused => "resume",
-            other => other,
-        };
-        let length = key.chars().count() + word.chars().count() + 3;
-        if used + length > usize::from(area.width) {
-            continue;
-        }
-        used += length;
-        spans.push(span(format!(" {key}"), Role::Key, theme));
-        spans.push(span(format!(" {word} "), Role::Dim, theme));
-    }
-    write(area, 0, &Line::from(spans), buffer);
+/// What a key asks for on a screen of that size.
+pub fn pressed(state: &State, theme: &Theme, area: Rect, event: KeyEvent) -> Option<Msg> {
+    let msg = keymap::translate(&theme.keys, state, event);
+    let Overlay::Help { scroll } = state.overlay else { return msg };
+    // Only here it is known how long the help is.
+    let action = match (msg, event.code) {
+        (Some(Msg::Action(action)), _) => action,
+        (None, KeyCode::Up) => Action::Up,
+        (None, KeyCode::Down) => Action::Down,
+        (None, KeyCode::PageUp) => Action::PageUp,
+        (None, KeyCode::PageDown) => Action::PageDown,
+        (msg, _) => return msg,
+    };
+    help::moved(state, theme, area, scroll, action).map(Msg::HelpTo).or(Some(Msg::Action(action)))
 }
 
 /// What a mouse click or the wheel hits.
@@ -229,14 +229,19 @@ pub enum Hit {
     },
 }
 
-/// What lies at that cell.
+/// What lies at that cell, with the program's own keys.
 pub fn hit(state: &State, area: Rect, column: u16, row: u16) -> Option<Hit> {
+    hit_with(state, &keys::Keymap::default(), area, column, row)
+}
+
+/// What lies at that cell below the overlays.
+pub fn hit_with(state: &State, keys: &keys::Keymap, area: Rect, column: u16, row: u16) -> Option<Hit> {
     if area.width < MIN_WIDTH || area.height < MIN_HEIGHT {
         return None;
     }
     let at = ratatui::layout::Position { x: column, y: row };
     if layout::header(area).contains(at) {
-        let tabs = layout::tabs(layout::header(area), state.screen);
+        let tabs = layout::tabs(layout::header(area), state.screen, keys);
         return tabs.into_iter().find(|tab| tab.place.contains(at)).and_then(|tab| tab.screen).map(Hit::Tab);
     }
     let (panel, place) = layout::panels(state, area).into_iter().find(|(_, place)| place.contains(at))?;

@@ -1,68 +1,126 @@
 //! What lies over the screen: help, palette, questions.
 
-use ratatui::{buffer::Buffer, layout::Rect, text::Line};
+use ratatui::{
+    buffer::Buffer,
+    layout::{Position, Rect},
+    text::Line,
+};
+use unicode_width::UnicodeWidthStr;
 
 use crate::{
     app::{
         State,
+        action::{ACTIONS, Action, Screen},
         focus::{Context, Overlay},
-        link::Control,
         palette::Palette,
         tensors::first_visible,
     },
     ui::{
-        format,
-        keymap::{self, BINDINGS},
-        screens,
+        format, help, screens,
         theme::{Role, Theme},
-        widgets::{dialog, paragraph, span, write, write_right},
+        widgets::{dialog, inner, paragraph, placed, span, write, write_right},
     },
 };
+
+/// A question: what it is about, what is asked, and what may be answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    pub heading: &'static str,
+    pub text: String,
+    /// The one that changes nothing is the last.
+    pub answers: Vec<Answer>,
+}
+
+/// One answer to a question.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Answer {
+    pub action: Action,
+    pub text: &'static str,
+    /// What is said where a screen has no room for panels.
+    pub short: &'static str,
+}
+
+const fn answer(action: Action, text: &'static str, short: &'static str) -> Answer {
+    Answer { action, text, short }
+}
+
+/// The question that lies over the screen, if one does.
+pub fn asked(state: &State) -> Option<Asked> {
+    let several = state.live_here().len() > 1;
+    let (heading, text, answers) = match &state.overlay {
+        Overlay::Quit => (
+            "leave",
+            still_training(state),
+            if several {
+                vec![
+                    answer(Action::Detach, "detach: leave, the runs go on", "the runs go on"),
+                    answer(
+                        Action::StopAndLeave,
+                        "stop them: save checkpoints, then leave",
+                        "stop, save them",
+                    ),
+                ]
+            } else {
+                vec![
+                    answer(Action::Detach, "detach: leave, the run goes on", "the run goes on"),
+                    answer(Action::StopAndLeave, "stop: save a checkpoint, then leave", "stop and save it"),
+                ]
+            },
+        ),
+        Overlay::Delete { name, .. } => (
+            "delete a run",
+            format!(
+                "{name}, with its record and its checkpoints, goes from `runs` to `trash` beside it. Nothing is erased: \
+                 empty that folder by hand."
+            ),
+            vec![answer(Action::Delete, "move it to the trash folder", "to the trash")],
+        ),
+        Overlay::StartBeside => {
+            let slower = if several {
+                "They share the processor: every one of them gets slower."
+            } else {
+                "Two runs share the processor: both get slower."
+            };
+            (
+                "start another run",
+                format!("{} {slower}", still_training(state)),
+                vec![
+                    answer(Action::Start, "start the draft beside it", "beside it"),
+                    answer(Action::Queue, "queue it: it starts when its turn comes", "queue it"),
+                ],
+            )
+        }
+        Overlay::Unqueue { name, .. } => (
+            "leave the queue",
+            format!("{name} waits for its turn."),
+            vec![answer(Action::Unqueue, "take it out: it will not start", "take it out")],
+        ),
+        Overlay::None
+        | Overlay::Help { .. }
+        | Overlay::Palette(_)
+        | Overlay::Check(_)
+        | Overlay::Fork(_)
+        | Overlay::Samples { .. } => return None,
+    };
+    let cancel = [answer(Action::Back, "cancel", "cancel")];
+    Some(Asked { heading, text, answers: answers.into_iter().chain(cancel).collect() })
+}
 
 /// Draws the overlay, if there is one.
 pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     match &state.overlay {
         Overlay::None => {}
-        Overlay::Help { scroll } => help(*scroll, help_heading(state), theme, area, buffer),
-        Overlay::Palette(palette) => self::palette(palette, theme, area, buffer),
-        Overlay::Fork(choice) => screens::fork::draw(choice, theme, area, buffer),
+        Overlay::Help { scroll } => help::draw(state, *scroll, theme, area, buffer),
+        Overlay::Palette(palette) => self::palette(palette, state.screen, theme, area, buffer),
+        Overlay::Fork(choice) => screens::fork::draw(choice, state.context(), theme, area, buffer),
         Overlay::Check(check) => screens::check::draw(check, theme, area, buffer),
         Overlay::Samples { back, scroll } => {
             screens::samples::draw(state.view(), *back, *scroll, theme, area, buffer);
         }
-        Overlay::Quit => {
-            let (detach, stop) = match state.live_here().len() {
-                0 | 1 => ("detach: leave, the run goes on", "stop: save a checkpoint, then leave"),
-                _ => ("detach: leave, the runs go on", "stop them: save checkpoints, then leave"),
-            };
-            let choices = [("d", detach), ("s", stop), ("Esc", "cancel")];
-            question("leave", &still_training(state), &choices, theme, area, buffer);
-        }
-        Overlay::Delete { name, .. } => {
-            let choices = [("d", "move it to the trash folder"), ("Esc", "cancel")];
-            let text = format!(
-                "{name}, with its record and its checkpoints, goes from `runs` to `trash` beside it. Nothing is erased: \
-                 empty that folder by hand."
-            );
-            question("delete a run", &text, &choices, theme, area, buffer);
-        }
-        Overlay::StartBeside => {
-            let choices = [
-                ("Enter", "start the draft beside it"),
-                ("Q", "queue it: it starts when its turn comes"),
-                ("Esc", "cancel"),
-            ];
-            let slower = match state.live_here().len() {
-                0 | 1 => "Two runs share the processor: both get slower.",
-                _ => "They share the processor: every one of them gets slower.",
-            };
-            let text = format!("{} {slower}", still_training(state));
-            question("start another run", &text, &choices, theme, area, buffer);
-        }
-        Overlay::Unqueue { name, .. } => {
-            let choices = [("Enter", "take it out: it will not start"), ("Esc", "cancel")];
-            let text = format!("{name} waits for its turn.");
-            question("leave the queue", &text, &choices, theme, area, buffer);
+        _ => {
+            if let Some(asked) = asked(state) {
+                question(&asked, state, theme, area, buffer);
+            }
         }
     }
 }
@@ -80,102 +138,83 @@ fn still_training(state: &State) -> String {
     }
 }
 
-fn question(
-    heading: &str,
-    text: &str,
-    choices: &[(&str, &str)],
-    theme: &Theme,
-    area: Rect,
-    buffer: &mut Buffer,
-) {
-    let width = 54.min(area.width);
-    let lines = format::wrap(text, usize::from(width.saturating_sub(4))).len() + choices.len() + 3;
-    let inside = dialog(area, (width, lines as u16), heading, buffer, theme);
-    let below = paragraph(inside, 0, text, Role::Text, buffer, theme) + 1;
-    for (row, (key, what)) in (below..).zip(choices) {
-        let spans =
-            vec![span(format!("{key:>6}"), Role::Key, theme), span(format!("  {what}"), Role::Text, theme)];
+/// Columns of a question, and of the keys in it.
+const WIDTH: u16 = 54;
+const KEY: usize = 6;
+
+/// Size of a question's box, and lines of its text.
+fn measured(asked: &Asked, area: Rect) -> ((u16, u16), u16) {
+    let width = WIDTH.min(area.width);
+    let lines = format::wrap(&asked.text, usize::from(width.saturating_sub(4))).len() as u16;
+    ((width, lines + asked.answers.len() as u16 + 3), lines)
+}
+
+fn question(asked: &Asked, state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let (size, _) = measured(asked, area);
+    let inside = dialog(area, size, asked.heading, buffer, theme);
+    let below = paragraph(inside, 0, &asked.text, Role::Text, buffer, theme) + 1;
+    for (row, answer) in (below..).zip(&asked.answers) {
+        let key = theme.keys.first(answer.action, state.context());
+        let key = key.map(|key| key.to_string()).unwrap_or_default();
+        let spans = vec![
+            span(format!("{key:>KEY$}"), Role::Key, theme),
+            span(format!("  {}", answer.text), Role::Text, theme),
+        ];
         write(inside, row, &Line::from(spans), buffer);
     }
 }
 
-/// The lines of the help, read off the key table.
-fn help_lines(theme: &Theme) -> Vec<Line<'static>> {
-    let contexts = [
-        Context::Global,
-        Context::Train,
-        Context::State,
-        Context::Setup,
-        Context::Runs,
-        Context::Quit,
-        Context::StartBeside,
-        Context::Unqueue,
-        Context::Delete,
-        Context::Fork,
-    ];
-    let mut lines: Vec<Line<'static>> = Vec::new();
-    for context in contexts {
-        if !lines.is_empty() {
-            lines.push(Line::default());
-        }
-        lines.push(Line::from(span(keymap::heading(context), Role::Title, theme)));
-        for binding in BINDINGS.iter().filter(|binding| binding.context == context) {
-            let keys: Vec<String> = binding.keys.iter().map(ToString::to_string).collect();
-            lines.push(Line::from(vec![
-                span(format!("  {:<16}", keys.join(", ")), Role::Key, theme),
-                span(binding.action.about().help, Role::Text, theme),
-            ]));
-        }
-    }
-    lines.push(Line::default());
-    lines.push(Line::from(span("Signs", Role::Title, theme)));
-    for (sign, what) in [
-        ("~", "estimated; every other figure is counted or measured"),
-        ("r R F", "in a chart: learning rate by hand, resumed, forked from here"),
-        ("c p s", "in a chart: checkpoint, paused, told to stop"),
-        ("! x", "in a chart: alert, update skipped (gradient not finite)"),
-        ("✗", "at the bottom of a chart: a value that is no number"),
-        ("*", "in the form: set by hand"),
-    ] {
-        lines.push(Line::from(vec![
-            span(format!("  {sign:<16}"), Role::Key, theme),
-            span(what, Role::Text, theme),
-        ]));
-    }
-    lines
+/// The lines of a question that can be clicked.
+pub fn buttons(state: &State, area: Rect) -> Vec<(Rect, Action)> {
+    let Some(asked) = asked(state) else { return Vec::new() };
+    let (size, lines) = measured(&asked, area);
+    let inside = inner(placed(area, size));
+    let below = inside.y + lines + 1;
+    let place = |row: usize| Rect { y: below + row as u16, height: 1, ..inside };
+    let buttons = asked.answers.iter().enumerate().map(|(row, answer)| (place(row), answer.action));
+    buttons.filter(|(place, _)| place.bottom() <= inside.bottom()).collect()
 }
 
-/// Says first what the keys below will not do.
-fn help_heading(state: &State) -> &'static str {
-    if state.replay.is_some() {
-        "help: a replay; Space pauses it, commands to the run are refused"
-    } else if state.options.readonly || matches!(state.link.control, Control::ReadOnly(_)) {
-        "help: read-only; commands to the run are refused"
-    } else {
-        "help"
+/// The box of the overlay; nothing without one.
+pub fn place(state: &State, area: Rect) -> Option<Rect> {
+    match &state.overlay {
+        Overlay::None => None,
+        Overlay::Help { .. } => Some(placed(area, (76, area.height.saturating_sub(2)))),
+        Overlay::Palette(palette) => Some(placed(area, palette_size(palette, area))),
+        // It is as high as what it tells.
+        Overlay::Check(_) => Some(placed(area, (screens::check::WIDTH, area.height))),
+        Overlay::Fork(choice) => Some(screens::fork::place(choice, area)),
+        Overlay::Samples { back, .. } => Some(screens::samples::place(state.view(), *back, area)),
+        _ => asked(state).map(|asked| placed(area, measured(&asked, area).0)),
     }
 }
 
-fn help(scroll: usize, heading: &str, theme: &Theme, area: Rect, buffer: &mut Buffer) {
-    let lines = help_lines(theme);
-    let size = (76, area.height.saturating_sub(2));
-    let inside = dialog(area, size, heading, buffer, theme);
-    let height = usize::from(inside.height);
-    let most = lines.len().saturating_sub(height);
-    let first = scroll.min(most);
-    for (row, line) in lines.iter().skip(first).take(height).enumerate() {
-        write(inside, row as u16, line, buffer);
-    }
-    if first < most {
-        let last = inside.height.saturating_sub(1);
-        write_right(inside, last, &Line::from(span("↓ more", Role::Dim, theme)), buffer);
-    }
-}
-
-fn palette(palette: &Palette, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+/// Columns and rows of the palette.
+fn palette_size(palette: &Palette, area: Rect) -> (u16, u16) {
     let listed = palette.matches().len().max(3) as u16;
-    let height = (listed + 4).min(area.height.saturating_sub(4)).min(20);
-    let inside = dialog(area, (72, height), "command", buffer, theme);
+    (80, (listed + 4).min(area.height.saturating_sub(4)).min(20))
+}
+
+/// The lines of the palette's list that are seen, from the first one at the top of its box on.
+fn seen(palette: &Palette, inside: Rect) -> (usize, usize) {
+    let height = usize::from(inside.height.saturating_sub(2));
+    let count = palette.matches().len();
+    (first_visible(palette.selected.min(count.saturating_sub(1)), count, height), height)
+}
+
+/// The line of the palette's list at a cell.
+pub fn choice_at(palette: &Palette, area: Rect, column: u16, row: u16) -> Option<usize> {
+    let inside = inner(placed(area, palette_size(palette, area)));
+    if palette.error.is_some() || !inside.contains(Position { x: column, y: row }) {
+        return None;
+    }
+    let (first, _) = seen(palette, inside);
+    let line = usize::from(row.checked_sub(inside.y + 2)?);
+    Some(first + line).filter(|at| *at < palette.matches().len())
+}
+
+fn palette(palette: &Palette, screen: Screen, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let inside = dialog(area, palette_size(palette, area), "command", buffer, theme);
     let text = palette.line.text();
     let (before, rest) =
         text.split_at(text.char_indices().nth(palette.line.cursor()).map_or(text.len(), |(at, _)| at));
@@ -195,13 +234,16 @@ fn palette(palette: &Palette, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         write(inside, 2, &Line::from(span("no such command", Role::Dim, theme)), buffer);
         return;
     }
-    let height = usize::from(inside.height.saturating_sub(2));
     let selected = palette.selected.min(matches.len() - 1);
-    let first = first_visible(selected, matches.len(), height);
+    let (first, height) = seen(palette, inside);
     for (row, (at, choice)) in matches.iter().enumerate().skip(first).take(height).enumerate() {
         let name = format!("{} {}", choice.name, choice.argument);
-        let spans = vec![span(format!("{name:<22}"), Role::Key, theme), span(choice.help, Role::Text, theme)];
+        let key = key_of(choice.name, screen, theme);
+        let room = usize::from(inside.width).saturating_sub(NAME + 1 + key.width());
+        let help = format::cut(choice.help, room);
+        let spans = vec![span(format!("{name:<NAME$}"), Role::Strong, theme), span(help, Role::Text, theme)];
         write(inside, row as u16 + 2, &Line::from(spans), buffer);
+        write_right(inside, row as u16 + 2, &Line::from(span(key, Role::Key, theme)), buffer);
         if at == selected {
             let place = Rect { y: inside.y + row as u16 + 2, height: 1, ..inside };
             buffer.set_style(place, theme.style(Role::Selected));
@@ -209,12 +251,77 @@ fn palette(palette: &Palette, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     }
 }
 
+/// Columns of a command in the palette.
+const NAME: usize = 22;
+
+/// The key of the action of that name, on that screen or anywhere; empty when it has none.
+fn key_of(name: &str, screen: Screen, theme: &Theme) -> String {
+    let context = match screen {
+        Screen::Train => Context::Train,
+        Screen::State => Context::State,
+        Screen::Setup => Context::Setup,
+        Screen::Runs => Context::Runs,
+    };
+    let about = ACTIONS.iter().find(|about| about.name == name);
+    let key = about.and_then(|about| theme.keys.first(about.action, context));
+    key.map(|key| key.to_string()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        app::{palette::choices, recorded},
+        ui::{keymap::BINDINGS, keys::Keymap, keys::Keys},
+    };
 
     #[test]
-    fn scrolling_the_help_ends_where_it_ends() {
-        assert_eq!(help_lines(&Theme::default()).len(), crate::app::update::HELP_LINES);
+    fn the_palette_shows_every_action_with_the_key_that_holds() {
+        let theme = Theme::default();
+        for about in ACTIONS {
+            let bound = BINDINGS.iter().find(|binding| binding.action.about().name == about.name);
+            let shown = key_of(about.name, Screen::Train, &theme);
+            assert_eq!(shown.is_empty(), bound.is_none(), "{}", about.name);
+            if about.action != Action::Palette {
+                assert!(choices().any(|choice| choice.name == about.name), "{}", about.name);
+            }
+        }
+        for screen in Screen::ALL {
+            for choice in choices() {
+                let key = key_of(choice.name, screen, &theme);
+                let used = NAME + choice.help.width() + 1 + key.width();
+                assert!(used <= 76, "{} {key}: {used}", choice.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_question_shows_the_keys_that_hold_and_its_lines_can_be_clicked() {
+        let mut state = recorded::watching(Screen::Train, "adamw");
+        state.overlay = Overlay::Quit;
+        let change = crate::ui::keys::Change {
+            place: None,
+            action: Action::Detach,
+            keys: vec!["F7".parse().unwrap()],
+            line: 1,
+        };
+        let keys = Keys::of(Keymap::default().with(&[change]).unwrap());
+        let theme = Theme { keys, ..Theme::default() };
+        for (width, height) in [(80, 24), (120, 40), (41, 12)] {
+            let area = Rect::new(0, 0, width, height);
+            let mut buffer = Buffer::empty(area);
+            draw(&state, &theme, area, &mut buffer);
+            let buttons = buttons(&state, area);
+            assert_eq!(buttons.len(), 3);
+            let row = |place: Rect| -> String {
+                (place.left()..place.right()).map(|x| buffer[(x, place.y)].symbol().to_owned()).collect()
+            };
+            for ((place, action), (key, word)) in
+                buttons.into_iter().zip([("F7", "detach"), ("s", "stop"), ("Esc", "cancel")])
+            {
+                let text = row(place);
+                assert!(text.trim_start().starts_with(key) && text.contains(word), "{action:?}: {text}");
+            }
+        }
     }
 }

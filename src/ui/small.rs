@@ -3,7 +3,7 @@
 use super::{
     format,
     layout::{MIN_HEIGHT, MIN_WIDTH},
-    theme::Role,
+    theme::{Role, Theme},
 };
 use crate::app::{
     State, action::Screen, check::Check, focus::Overlay, form::Row, palette::Palette, room::Fit,
@@ -13,17 +13,18 @@ use crate::app::{
 type Lines = Vec<(String, Role)>;
 
 /// What the screen, or what is being typed or told over it, says in a few lines; nothing of the Train screen with a run.
-pub(super) fn lines(state: &State, width: usize) -> Option<Lines> {
+pub(super) fn lines(state: &State, theme: &Theme, width: usize) -> Option<Lines> {
+    let told = |text: &str| theme.keys.told(text, state.context());
     match &state.overlay {
         Overlay::Palette(palette) => return Some(command(palette, width)),
-        Overlay::Check(check) => return Some(checked(check, width)),
+        Overlay::Check(check) => return Some(checked(check, told("{key:back} close"), width)),
         Overlay::Fork(choice) => {
             let update = format!("▶update {}", format::count(choice.chosen().unwrap_or(0)));
             return Some(vec![
                 ("fork from".to_owned(), Role::Title),
                 (update, Role::Strong),
-                ("Enter draft it".to_owned(), Role::Dim),
-                ("Esc cancel".to_owned(), Role::Dim),
+                (told("{key:fork} draft it"), Role::Dim),
+                (told("{key:back} cancel"), Role::Dim),
             ]);
         }
         Overlay::Help { .. } => {
@@ -34,7 +35,7 @@ pub(super) fn lines(state: &State, width: usize) -> Option<Lines> {
     let mut lines = match state.screen {
         Screen::Train if state.watching.is_some() => return None,
         Screen::Train => {
-            vec![("no run is open".to_owned(), Role::Text), ("3 sets one up".to_owned(), Role::Dim)]
+            vec![("no run is open".to_owned(), Role::Text), (told("{key:setup} sets one up"), Role::Dim)]
         }
         Screen::State => tensors(state, width),
         Screen::Setup => setup(state, width),
@@ -42,7 +43,7 @@ pub(super) fn lines(state: &State, width: usize) -> Option<Lines> {
     };
     if let Some(notice) = &state.notice {
         let role = if notice.error { Role::Bad } else { Role::Good };
-        lines.insert(1.min(lines.len()), (notice.text.clone(), role));
+        lines.insert(1.min(lines.len()), (told(&notice.text), role));
     }
     lines.push(too_small());
     Some(lines)
@@ -69,7 +70,7 @@ fn command(palette: &Palette, width: usize) -> Lines {
     lines
 }
 
-fn checked(check: &Check, width: usize) -> Lines {
+fn checked(check: &Check, close: String, width: usize) -> Lines {
     let mut lines = vec![("accumulation check".to_owned(), Role::Title)];
     match &check.answer {
         None => lines.push(("running".to_owned(), Role::Dim)),
@@ -84,7 +85,7 @@ fn checked(check: &Check, width: usize) -> Lines {
         }
         Some(Err(why)) => lines.extend(format::wrap(why, width).into_iter().map(|line| (line, Role::Bad))),
     }
-    lines.push(("Esc close".to_owned(), Role::Dim));
+    lines.push((close, Role::Dim));
     lines
 }
 

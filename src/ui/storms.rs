@@ -1,10 +1,11 @@
 //! Random histories on random screens: whatever a person does and a run tells, every frame stays on the glass.
 
+use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use proptest::prelude::*;
 use ratatui::{buffer::Buffer, layout::Rect};
 use unicode_width::UnicodeWidthStr;
 
-use super::{Theme, hit, render, theme::Colours};
+use super::{Theme, mouse, render, theme::Colours};
 use crate::{
     app::{
         Msg, RunRef, State,
@@ -98,13 +99,14 @@ pub(super) fn do_it(state: &mut State, step: Step, area: &mut Rect) {
             *area = Rect::new(0, 0, width, height);
             Msg::Size { width, height }
         }
-        Step::Click(column, row) => match hit(state, *area, column, row) {
-            Some(super::Hit::Tab(screen)) => Msg::Tab(screen),
-            Some(super::Hit::Panel { panel, row }) => Msg::Click { panel, row },
-            Some(super::Hit::Chart { panel, update }) => Msg::Point { panel, update },
-            Some(super::Hit::Head(order)) => Msg::SortBy(order),
-            None => return,
-        },
+        Step::Click(column, row) => {
+            let kind = MouseEventKind::Down(MouseButton::Left);
+            let event = MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE };
+            mouse::messages(state, &Theme::default(), *area, event)
+                .into_iter()
+                .for_each(|msg| drop(state.update(msg)));
+            return;
+        }
         Step::Updates { count, loss, norm, rate } => {
             let update = |update: u64| {
                 Event::Update(Update {

@@ -6,7 +6,7 @@ use ratatui::{
     style::{Color, Modifier, Style},
 };
 
-use super::colours;
+use super::{colours, keys::Keys};
 use crate::app::look::{Signs, ThemeName};
 
 /// How many colours the terminal has.
@@ -63,6 +63,8 @@ pub struct Theme {
     /// Blocks instead of braille, and no sign that a console's font lacks.
     pub blocks: bool,
     pub name: ThemeName,
+    /// The keys that the screens tell of.
+    pub keys: Keys,
 }
 
 impl Theme {
@@ -179,6 +181,14 @@ fn signs(variable: impl Fn(&str) -> Option<String>) -> Signs {
     }
 }
 
+/// Whether the environment tells of a light background, as `COLORFGBG` does in some terminals: the number behind its last
+/// semicolon is the background's colour of sixteen.
+pub fn is_light(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let background =
+        variable("COLORFGBG").and_then(|pair| pair.rsplit(';').next()?.trim().parse::<u8>().ok());
+    matches!(background, Some(7 | 15))
+}
+
 /// The variable that names the signs to draw with.
 pub const SIGNS: &str = "TUI_TRAIN_SIGNS";
 /// The variable that names the theme.
@@ -237,6 +247,13 @@ mod tests {
         assert_eq!(look(&[("TERM", "xterm-256color")]).colours, Colours::Sixteen);
         let style = look(&[("NO_COLOR", "1")]).style(Role::Bad);
         assert!(style.fg.is_none() && style.add_modifier.contains(Modifier::BOLD));
+    }
+
+    #[test]
+    fn a_light_background_is_told_by_the_terminal() {
+        let light = |pair: &'static str| is_light(|name| (name == "COLORFGBG").then(|| pair.to_owned()));
+        assert!(light("0;15") && light("0;default;7"));
+        assert!(!light("15;0") && !light("") && !light("15;default") && !is_light(|_| None));
     }
 
     #[test]

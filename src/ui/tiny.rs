@@ -9,32 +9,33 @@ use ratatui::{
 use super::{
     format,
     layout::{MIN_HEIGHT, MIN_WIDTH},
-    small, status_mark,
+    overlay, small, status_mark,
     theme::{Role, Theme},
     widgets::{span, write},
 };
 use crate::app::{
     State,
-    focus::Overlay,
     run::{Status, Waiting},
 };
 
 /// Draws as many lines as there is room for.
 pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
-    let question: &[&str] = match &state.overlay {
-        Overlay::Quit => &["leave?", "d the run goes on", "s stop and save it", "Esc cancel"],
-        Overlay::StartBeside => &["start another?", "Enter beside it", "Q queue it", "Esc cancel"],
-        Overlay::Unqueue { .. } => &["leave the queue?", "Enter take it out", "Esc cancel"],
-        _ => &[],
-    };
-    if !question.is_empty() {
-        for (row, text) in question.iter().enumerate() {
-            write(area, row as u16, &Line::from(span(*text, Role::Strong, theme)), buffer);
+    if let Some(asked) = overlay::asked(state) {
+        write(area, 0, &Line::from(span(format!("{}?", asked.heading), Role::Strong, theme)), buffer);
+        for (row, answer) in (1..).zip(asked.answers) {
+            let key = theme.keys.first(answer.action, state.context());
+            let key = key.map(|key| format!("{key} ")).unwrap_or_default();
+            write(
+                area,
+                row,
+                &Line::from(span(format!("{key}{}", answer.short), Role::Strong, theme)),
+                buffer,
+            );
         }
         return;
     }
     let width = usize::from(area.width);
-    if let Some(lines) = small::lines(state, width) {
+    if let Some(lines) = small::lines(state, theme, width) {
         return print(lines, theme, area, buffer);
     }
     let Some((status, run)) = state.status().zip(state.watching.as_ref()) else { return };
@@ -66,7 +67,7 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     }
     if let Some(notice) = &state.notice {
         let role = if notice.error { Role::Bad } else { Role::Good };
-        lines.insert(1, (notice.text.clone(), role));
+        lines.insert(1, (theme.keys.told(&notice.text, state.context()), role));
     }
     lines.push((format!("panels: {MIN_WIDTH}x{MIN_HEIGHT}"), Role::Dim));
     print(lines, theme, area, buffer);

@@ -110,11 +110,25 @@ pub fn heat_cell(step: u8, theme: &Theme) -> (String, Style) {
     }
 }
 
+/// A box of that size in the middle of the screen.
+pub fn placed(area: Rect, (width, height): (u16, u16)) -> Rect {
+    let (width, height) = (width.min(area.width), height.min(area.height));
+    Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
+}
+
+/// What a box leaves for text: a frame, and a blank beside it on both sides.
+pub fn inner(place: Rect) -> Rect {
+    Rect {
+        x: place.x + 2,
+        y: place.y + 1,
+        width: place.width.saturating_sub(4),
+        height: place.height.saturating_sub(2),
+    }
+}
+
 /// Clears a box in the middle of the screen and frames it. Returns the inside.
 pub fn dialog(area: Rect, size: (u16, u16), heading: &str, buffer: &mut Buffer, theme: &Theme) -> Rect {
-    let (width, height) = (size.0.min(area.width), size.1.min(area.height));
-    let place =
-        Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
+    let place = placed(area, size);
     Clear.render(place, buffer);
     let title = Line::from(span(format!(" {heading} "), Role::Focused, theme));
     let inside = frame(title, true, place, buffer, theme);

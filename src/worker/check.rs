@@ -14,7 +14,7 @@ use anyhow::{Context, ensure};
 use super::trainer::{self, Training};
 use crate::{
     backend::devices,
-    config::{Config, fields},
+    config::{Arch, Config, fields},
     data::{Batch, Cursor, Dataset, Pass, Window, Windows},
     protocol::{AccumulationCheck, Deviation, SCHEMA},
 };
@@ -116,6 +116,12 @@ fn without_dropout(config: &Config) -> (Config, Vec<String>) {
     shares.into_iter().for_each(|share| *share = 0.0);
     if dropped && fields::applies("model.dropout", model.arch) {
         notes.push("dropout was switched off: it draws other masks for other micro-batches".to_owned());
+    }
+    if model.arch == Arch::Own {
+        notes.push(
+            "dropout of the task's own model stays on: it draws other masks for other micro-batches"
+                .to_owned(),
+        );
     }
     (config, notes)
 }

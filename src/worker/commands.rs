@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     config::validate,
-    protocol::{Answer, Command, CommandRecord, Event, Request, StateReport},
-    run::script::Given,
+    protocol::{Answer, Command, CommandRecord, Event, Reason, Request, StateReport},
+    run::script::{Deed, Given},
 };
 
 /// How often a paused engine looks at the signals.
@@ -37,6 +37,16 @@ pub(super) struct Waiting {
     back: Back,
 }
 
+/// Where a run's commands change its settings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    pub update: u64,
+    /// What changes, each `key=value`.
+    pub set: Vec<String>,
+    /// The commands behind that.
+    pub script: Vec<Given>,
+}
+
 impl Engine<'_> {
     /// Obeys what has been asked; returns when a micro-batch may run, or false when the run is to stop now. A stop
     /// inside a window that is running lets the window finish, so that no work is lost.
@@ -52,6 +62,10 @@ impl Engine<'_> {
             if self.stopping {
                 return inside_window && !paused;
             }
+            // A window that has begun belongs to the settings of before.
+            if self.turn.is_some() {
+                return false;
+            }
             if !paused {
                 return true;
             }
@@ -64,14 +78,32 @@ impl Engine<'_> {
         }
     }
 
-    /// Gives the commands whose update has come. The next one waits until a step is done.
-    fn follow_script(&mut self) {
-        while !matches!(self.mode, Mode::OneUpdate | Mode::OneMicroBatch) {
-            let due = self.script.front().filter(|given| given.at_update <= self.done.updates);
-            let Some(Given { command, .. }) = due.cloned() else { return };
-            self.script.pop_front();
-            self.take(Incoming { request: Request { id: 0, command }, back: Back::nobody() });
+    /// Gives the commands whose update has come. The next one waits until a step is done, and behind other settings for
+    /// whoever goes on with them.
+    pub(super) fn follow_script(&mut self) {
+        while !matches!(self.mode, Mode::OneUpdate | Mode::OneMicroBatch) && self.turn.is_none() {
+            let due = self.script.front().is_some_and(|given| given.at_update <= self.done.updates);
+            let Some(Given { deed, .. }) = due.then(|| self.script.pop_front()).flatten() else { return };
+            match deed {
+                Deed::Command(command) => {
+                    self.take(Incoming { request: Request { id: 0, command }, back: Back::nobody() });
+                }
+                Deed::Settings(set) => self.turn = Some(set),
+            }
         }
+    }
+
+    /// Whether what looks like an end is one: the script may give a run that has made its updates more of them.
+    pub(super) fn turns(&mut self, reason: Reason) -> Option<Turn> {
+        let made = self.done.updates;
+        let due = |given: &Given| given.at_update <= made && matches!(given.deed, Deed::Settings(_));
+        if reason == Reason::Finished && self.script.iter().any(due) {
+            self.follow_script();
+        }
+        let set = self.turn.take().filter(|_| {
+            matches!(reason, Reason::Stopped | Reason::Finished) && self.intact && !self.stopping
+        })?;
+        Some(Turn { update: made, set, script: self.script.drain(..).collect() })
     }
 
     fn take(&mut self, Incoming { request, back }: Incoming) {
@@ -203,7 +235,14 @@ impl Engine<'_> {
     }
 }
 
-fn record(id: u64, command: &Command, update: u64, time: f64, why: Option<String>) -> CommandRecord {
+/// What a command was and what became of it.
+pub(super) fn record(
+    id: u64,
+    command: &Command,
+    update: u64,
+    time: f64,
+    why: Option<String>,
+) -> CommandRecord {
     let value = match command {
         Command::LearningRate { value } => *value,
         _ => None,

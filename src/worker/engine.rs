@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     checkpoint::{Position, Snapshot},
-    commands::{Mode, Waiting},
+    commands::{Mode, Turn, Waiting},
     control::{Incoming, Status},
     event_log::Events,
     fault::{self, Fault, Phase},
@@ -72,11 +72,13 @@ pub struct Start {
 }
 
 /// How a run ended, when it did not end by a panic.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Ending {
     pub reason: Reason,
     pub message: Option<String>,
     pub done: Done,
+    /// It has not ended: it goes on with other settings.
+    pub turn: Option<Turn>,
 }
 
 /// What was trained.
@@ -102,6 +104,8 @@ pub(super) struct Engine<'a> {
     pub(super) waiting: Vec<Waiting>,
     /// Commands of the script that are still to be given.
     pub(super) script: VecDeque<Given>,
+    /// Settings that the script changes here.
+    pub(super) turn: Option<Vec<String>>,
     since_event: Since,
     last_window_event: Instant,
     last_validation: u64,
@@ -114,7 +118,7 @@ pub(super) struct Engine<'a> {
     last_checkpoint_at: Instant,
     phase: Phase,
     /// Whether all parameters and all state are those of the last update.
-    intact: bool,
+    pub(super) intact: bool,
 }
 
 /// What was trained since the last update event.
@@ -158,6 +162,7 @@ pub fn train(
         lr_override: progress.learning_rate,
         waiting: Vec::new(),
         script: around.script.iter().cloned().collect(),
+        turn: None,
         since_event: Since::default(),
         last_window_event: now,
         last_validation: progress.last_validation,
@@ -172,8 +177,9 @@ pub fn train(
     let made = engine.done.updates;
     engine.script.retain(|given| given.at_update >= made);
     let (reason, message) = engine.run(windows)?;
-    engine.finish();
-    Ok(Ending { reason, message, done: engine.done })
+    let turn = engine.turns(reason);
+    engine.finish(turn.is_some());
+    Ok(Ending { reason, message, done: engine.done, turn })
 }
 
 impl Engine<'_> {
@@ -375,13 +381,11 @@ impl Engine<'_> {
     }
 
     /// The last validation and the last checkpoint, then the answers to whoever stopped the run.
-    fn finish(&mut self) {
-        if let Some(Given { at_update, command }) = self.script.front() {
+    fn finish(&mut self, goes_on: bool) {
+        if let Some(Given { at_update, deed }) = self.script.front() {
             let left = self.script.len();
-            let message = format!(
-                "the run ended before {left} of its commands: {} at update {at_update}",
-                command.name()
-            );
+            let message =
+                format!("the run ended before {left} of its commands: {} at update {at_update}", deed.name());
             self.alert(Level::Warning, message);
         }
         self.validate();
@@ -390,7 +394,7 @@ impl Engine<'_> {
         }
         // Its failure has been told.
         let _ = self.keeper.wait();
-        self.reject_waiting("the run ended first");
+        self.reject_waiting(if goes_on { "its settings changed first" } else { "the run ended first" });
         self.answer_waiting(|_| true);
     }
 
@@ -403,8 +407,8 @@ impl Engine<'_> {
         let config = &self.around.config;
         let limit = match config.model.arch.task() {
             Task::LanguageModel => VALIDATION_SEQUENCES,
-            // Accuracy and F1 are those of all rows.
-            Task::Classification => usize::MAX,
+            // Accuracy and F1 are those of all rows; and a task of its own holds out what it wants to see.
+            Task::Classification | Task::Own => usize::MAX,
         };
         let mut batches = dataset.validation_batches(config.train.micro_batch, limit);
         let Evaluation { loss, targets, accuracy, f1, f1_macro } = self.training.evaluate(&mut batches);

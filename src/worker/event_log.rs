@@ -57,6 +57,11 @@ impl Events {
         done.recv().map_err(|_| Closed)
     }
 
+    /// A handle that leads nowhere.
+    pub(super) fn closed() -> Self {
+        Self(sync_channel(1).0)
+    }
+
     /// A handle whose events come back as they are.
     #[cfg(test)]
     pub(super) fn kept() -> (Self, std::sync::mpsc::Receiver<Event>) {

@@ -1,13 +1,14 @@
 //! The process of a run: `tui-train worker RUNDIR`.
 
 use std::{
-    any::Any,
     collections::BTreeMap,
+    io,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc::Receiver,
     },
     time::{Duration, Instant},
 };
@@ -16,41 +17,39 @@ use anyhow::Context;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use super::{
-    control::{self, Status},
-    engine::{self, Done, Ending, Surroundings},
-    event_log::EventLog,
-    fault::{self, Fault, Phase},
+    commands::Turn,
+    control::{self, Incoming, Status},
+    engine::{self, Ending, Surroundings},
+    event_log::{EventLog, Files},
     leave,
     nvml::Gpu,
-    restore,
+    over::{self, Over},
+    recorder, restore,
     resume::Beginning,
     telemetry::{self, Telemetry},
-    trainer::{self, Training},
+    trainer,
 };
 use crate::{
     backend::{
         allocator,
         devices::{self, TrainDevice},
-        memory,
     },
     config::{Config, validate},
     data::{Dataset, Prefetch, Windows, total_updates},
     ledger,
     protocol::{
-        Alert, DataReport, Event, Header, Host, Level, MatmulPeak, Reason, RunEnded, SCHEMA,
-        summary::Measured,
+        Alert, Command, DataReport, Event, Header, Level, MatmulPeak, Reason, SCHEMA, summary::Measured,
     },
     run::{
-        Home, RunDir, atomic,
+        Home, RunDir,
         checkpoint::Good,
         death,
         dir::Meta,
-        export,
         lock::RunLock,
         own, peaks, preparing,
         record::Record,
-        script, socket,
-        summary::{self, Finish},
+        script::{self, Deed, Given},
+        socket,
     },
 };
 
@@ -72,7 +71,7 @@ pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
     let lock = RunLock::acquire(&run)?;
     death::born(&run);
     let meta = run.meta()?;
-    let script = script::read(&run)?;
+    let mut script = script::read(&run)?;
     let (stop, interrupted) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     for signal in [SIGINT, SIGTERM] {
         // The second signal ends the process at once.
@@ -88,78 +87,132 @@ pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
     let status = Arc::new(Status::default());
     let requests = control::serve(listener, Arc::clone(&status))?;
 
-    let mut beginning = match resume {
+    let beginning = match resume {
         Some(set) => Beginning::resumed(&run, set)?,
         None => Beginning::new(&run, &meta)?,
     };
-    let config = beginning.config.clone();
     let from = beginning.from;
     status.update.store(from.update, Relaxed);
+    // It has obeyed that already, and is to go on all the same.
+    script.retain(|given| {
+        resume.is_none() || given.at_update > from.update || given.deed != Deed::Command(Command::Stop)
+    });
     // Of a run that goes on, as long ago as it had run.
     let before = Duration::try_from_secs_f64(from.progress.time).unwrap_or_default();
     let started = begun.checked_sub(before).unwrap_or(begun);
-    let gpu = Gpu::open(config.train.device);
-    let prepared = Prepared::new(&config, &run);
-    let header = header(&run, &meta, &beginning, &prepared, &gpu);
+    let prepared = Prepared::new(&beginning.config, &run);
     if resume.is_some() {
         // The record stays as it is when it cannot go on.
-        if let Err(message) = &prepared {
-            anyhow::bail!("{message}");
+        match &prepared {
+            Ok(prepared) => beginning.same_data(prepared.dataset.report())?,
+            Err(message) => anyhow::bail!("{message}"),
         }
-        beginning.same_data(&header.data)?;
         beginning.settle(&run)?;
     }
-    let total = header.total_updates;
-    let matmul_peak = header.matmul_peak.as_ref().map(|peak| peak.flops_per_second);
-    let log = match beginning.event(&header) {
-        Some((record, resumed)) => EventLog::resume(&run, record, resumed, Arc::clone(&stop)),
-        None => EventLog::start(&run, &header, Arc::clone(&stop)),
-    };
-    let log = log.context("the record of the run cannot be written")?;
-    let events = log.sender().context("the writer has ended")?;
-    for message in std::mem::take(&mut beginning.warnings) {
-        let _ = events.send(alert(from.update, started, Level::Warning, message));
-    }
-    let telemetry = Telemetry::start(gpu, Arc::clone(&status), started, events.clone())?;
-
+    let process = Process { run: run.clone(), meta, status, stop, started };
     allocator::reset_peak();
     let baseline = allocator::live_bytes();
-    let ending = match prepared {
-        Err(message) => Over::failed(message),
-        Ok(Prepared { dataset, .. }) => {
-            let around = Surroundings {
-                run: run.clone(),
-                config,
-                dataset,
-                total_updates: total,
-                matmul_peak,
-                events: events.clone(),
-                requests,
-                script,
-                status,
-                stop,
-                started,
-                from,
-            };
-            train(&around, beginning.good.as_ref())
+    let mut part = process.part(beginning, prepared, requests, script)?;
+    while let Some(turn) = part.over.turn.take() {
+        match process.turn(&turn) {
+            Ok((beginning, prepared)) => {
+                let written = part.written;
+                part = process.part(beginning, Ok(prepared), part.requests, turn.script)?;
+                part.written = written.and(part.written);
+            }
+            Err(error) => {
+                let message =
+                    Some(format!("the settings of update {} cannot be changed: {error:#}", turn.update));
+                part.over = Over { reason: Reason::Failed, message, ..part.over };
+            }
         }
-    };
-    drop(telemetry);
-    drop(events);
-    let (mut writer, record, written) = log.finish().context("the record of the run could not be written")?;
-    let finish = finish(&record, &ending, started.elapsed(), baseline);
-    let summary = summary::build(&record, finish).context("the record has no header")?;
-    let json = serde_json::to_vec_pretty(&summary)?;
-    let summed_up = atomic::write_file(&run.summary_json(), &json)
-        .and_then(|()| atomic::write_file(&run.summary_md(), export::markdown::summary(&summary).as_bytes()));
-    let reason = ending.reason;
-    writer.append(&Event::RunEnded(Box::new(RunEnded { reason, message: ending.message, summary })))?;
-    writer.sync()?;
+    }
+    let Part { over, writer, record, written, .. } = part;
+    let finish = over::finish(&record, &over, started.elapsed(), baseline);
+    let Over { reason, message, .. } = over;
+    let closed = recorder::close(&run, writer, &record, written, finish, message);
     leave::soon();
-    written.context("a part of the run's record could not be written")?;
-    summed_up.context("the summary could not be written")?;
+    closed?;
     drop(lock);
     Ok(if reason == Reason::Stopped && interrupted.load(Relaxed) { INTERRUPTED } else { reason.exit_code() })
+}
+
+/// What stays while a run's commands change its settings.
+struct Process {
+    run: RunDir,
+    meta: Meta,
+    status: Arc<Status>,
+    stop: Arc<AtomicBool>,
+    started: Instant,
+}
+
+/// A part of a run that had the same settings all the way, and its record so far.
+struct Part {
+    over: Over,
+    requests: Receiver<Incoming>,
+    writer: Files,
+    record: Record,
+    written: io::Result<()>,
+}
+
+impl Process {
+    /// Trains with these settings to the end, or to where the script changes them.
+    fn part(
+        &self,
+        mut beginning: Beginning,
+        prepared: Result<Prepared, String>,
+        requests: Receiver<Incoming>,
+        script: Vec<Given>,
+    ) -> anyhow::Result<Part> {
+        let Self { run, meta, status, stop, started } = self;
+        let (config, from) = (beginning.config.clone(), beginning.from);
+        status.update.store(from.update, Relaxed);
+        let gpu = Gpu::open(config.train.device);
+        let header = header(run, meta, &beginning, &prepared, &gpu);
+        let matmul_peak = header.matmul_peak.as_ref().map(|peak| peak.flops_per_second);
+        let log = match beginning.event(&header) {
+            Some((record, resumed)) => EventLog::resume(run, record, resumed, Arc::clone(stop)),
+            None => EventLog::start(run, &header, Arc::clone(stop)),
+        };
+        let log = log.context("the record of the run cannot be written")?;
+        let events = log.sender().context("the writer has ended")?;
+        for message in std::mem::take(&mut beginning.warnings) {
+            let _ = events.send(alert(from.update, *started, Level::Warning, message));
+        }
+        let telemetry = Telemetry::start(gpu, Arc::clone(status), *started, events.clone())?;
+        let (over, requests) = match prepared {
+            Err(message) => (Over::failed(message), requests),
+            Ok(Prepared { dataset, .. }) => {
+                let around = Surroundings {
+                    run: run.clone(),
+                    config,
+                    dataset,
+                    total_updates: header.total_updates,
+                    matmul_peak,
+                    events: events.clone(),
+                    requests,
+                    script,
+                    status: Arc::clone(status),
+                    stop: Arc::clone(stop),
+                    started: *started,
+                    from,
+                };
+                (train(&around, beginning.good.as_ref()), around.requests)
+            }
+        };
+        drop(telemetry);
+        drop(events);
+        let (writer, record, written) = log.finish().context("the record of the run could not be written")?;
+        Ok(Part { over, requests, writer, record, written })
+    }
+
+    /// Goes on from the checkpoint that the part before ended with.
+    fn turn(&self, turn: &Turn) -> anyhow::Result<(Beginning, Prepared)> {
+        let beginning = Beginning::turned(&self.run, &turn.set, turn.update)?;
+        let prepared = Prepared::new(&beginning.config, &self.run).map_err(anyhow::Error::msg)?;
+        beginning.settle(&self.run)?;
+        Ok((beginning, prepared))
+    }
 }
 
 /// A run outlives the terminal and the program that started it.
@@ -254,28 +307,6 @@ impl Drop for Socket<'_> {
     }
 }
 
-/// How the run ended, and what the engine could say about it; nothing when it failed half-way.
-struct Over {
-    reason: Reason,
-    message: Option<String>,
-    done: Option<(Done, Measured)>,
-}
-
-impl Over {
-    const fn failed(message: String) -> Self {
-        Self { reason: Reason::Failed, message: Some(message), done: None }
-    }
-
-    /// What the engine could not see: it had not begun, or was about to end.
-    fn panicked(panic: &(dyn Any + Send), config: &Config) -> Self {
-        let words = fault::words(panic);
-        let fault = Fault::of(words);
-        let reason = fault.as_ref().map_or(Reason::Failed, Fault::reason);
-        let message = fault.map_or_else(|| words.to_owned(), |fault| fault.sentence(config, Phase::Start));
-        Self { reason, message: Some(message), done: None }
-    }
-}
-
 /// Trains, and turns a panic into an ending: a library that fails by panicking must not lose the record.
 fn train(around: &Surroundings, good: Option<&Good>) -> Over {
     let result = catch_unwind(AssertUnwindSafe(|| -> anyhow::Result<(Ending, Measured)> {
@@ -290,71 +321,13 @@ fn train(around: &Surroundings, good: Option<&Good>) -> Over {
         let windows = Windows::new(around.dataset.clone(), &around.config, around.from.cursor)?;
         let windows = Prefetch::new(windows)?;
         let ending = engine::train(around, &mut *training, windows)?;
-        Ok((ending, measured(&*training)))
+        Ok((ending, over::measured(&*training)))
     }));
     match result {
-        Ok(Ok((Ending { reason, message, done }, measured))) => {
-            Over { reason, message, done: Some((done, measured)) }
+        Ok(Ok((Ending { reason, message, done, turn }, measured))) => {
+            Over { reason, message, done: Some((done, measured)), turn }
         }
         Ok(Err(error)) => Over::failed(format!("{error:#}")),
         Err(panic) => Over::panicked(&*panic, &around.config),
-    }
-}
-
-fn measured(training: &dyn Training) -> Measured {
-    let optimizer = training.optimizer();
-    let own = optimizer.names().into_iter().flat_map(|name| optimizer.entries(&name));
-    let entries: Vec<_> = own.chain(optimizer.shared()).collect();
-    Measured {
-        parameter_bytes: training.parameter_bytes(),
-        state_elements: entries.iter().map(crate::optim::Entry::elements).sum(),
-        state_bytes: entries.iter().map(crate::optim::Entry::bytes).sum(),
-        ..Measured::default()
-    }
-}
-
-/// What the summary says beside the record; of a run that failed half-way, what the record tells.
-fn finish(record: &Record, over: &Over, wall: Duration, baseline: u64) -> Finish {
-    let so_far = Finish::so_far(record);
-    let (counts, measured) = match &over.done {
-        Some((done, measured)) => {
-            let forked = record.header.as_ref().and_then(|header| header.forked_from.as_ref());
-            let own = done.tokens.saturating_sub(forked.map_or(0, |from| from.tokens));
-            let rate = (!done.busy.is_zero()).then(|| own as f64 / done.busy.as_secs_f64());
-            ((done.updates, done.tokens, rate), measured.clone())
-        }
-        None => ((so_far.updates, so_far.tokens, so_far.tokens_per_second), so_far.measured),
-    };
-    let (updates, tokens, tokens_per_second) = counts;
-    let measured = with_peaks(measured, record, baseline);
-    Finish {
-        reason: over.reason,
-        updates,
-        tokens,
-        wall_seconds: wall.as_secs_f64(),
-        tokens_per_second,
-        measured,
-    }
-}
-
-/// The peaks that telemetry saw; the allocator's own is exact.
-fn with_peaks(measured: Measured, record: &Record, baseline: u64) -> Measured {
-    let peak = allocator::peak_bytes();
-    let mut peaks = record.totals.peaks;
-    // What the device's allocator has kept count of since the last reading.
-    let device = record.header.as_ref().and_then(|header| memory::device(header.device.parse().ok()?));
-    peaks.apply(&telemetry::with_device(Host::default(), device));
-    let counted = if device.is_some() { "libtorch's allocator, " } else { "" };
-    Measured {
-        baseline_bytes: (peak > 0).then_some(baseline),
-        peak_allocator_bytes: (peak > 0).then_some(peak),
-        peak_host_rss: telemetry::resident_peak().or(peaks.host_rss),
-        peak_gpu_device_bytes: peaks.gpu_device,
-        peak_gpu_process_bytes: peaks.gpu_process,
-        peak_gpu_allocated_bytes: peaks.gpu_allocated,
-        peak_gpu_reserved_bytes: peaks.gpu_reserved,
-        gpu_retries: peaks.gpu_retries,
-        peak_source: format!("the worker's allocator, {counted}the operating system, NVML once a second"),
-        ..measured
     }
 }

@@ -66,6 +66,23 @@ impl Beginning {
         Ok(Self { changed, ..beginning })
     }
 
+    /// Of a run whose commands change these settings at that update, where it has just written a checkpoint: any of them, as
+    /// for a fork.
+    ///
+    /// # Errors
+    /// The settings do not go together, the checkpoint is not there, or the record cannot be read.
+    pub fn turned(run: &RunDir, set: &[String], update: u64) -> anyhow::Result<Self> {
+        let before = run.config()?;
+        let now = before.changed(&run.explicit()?, set)?;
+        let changed = before.differences(&now.config);
+        let changed = changed.into_iter().map(|(key, was, is)| [key.into_owned(), was, is]).collect();
+        let good = checkpoint::newest_good(run)?;
+        let found = good.as_ref().map_or(0, |good| good.info.update);
+        anyhow::ensure!(found == update, "the checkpoint of update {update} could not be written");
+        let beginning = Self::from(run, now.config, now.explicit, good, Some(Record::read(run)?))?;
+        Ok(Self { changed, ..beginning })
+    }
+
     /// Settles in the run's folder that it goes on: with which settings, from which checkpoint, and without an end.
     ///
     /// # Errors

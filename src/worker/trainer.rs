@@ -5,17 +5,23 @@ use std::{
     time::{Duration, Instant},
 };
 
-use burn::tensor::{DType, Device, Tensor};
+use burn::{
+    module::Module,
+    tensor::{DType, Device, Tensor},
+};
 
-use super::{check::Accumulated, metrics::Confusion, weights, writing};
+use super::{
+    check::Accumulated,
+    learner::{Evaluated, Learner},
+    metrics::Confusion,
+    own, weights, writing,
+};
 use crate::{
     backend::devices,
-    config::{Arch, Config, OptimizerName, Precision, Task, validate},
+    config::{Arch, Config, OptimizerName, Precision, validate},
     data::{Batch, Pass},
     ledger::Flops,
-    model::{
-        Noise, Seen, TrainModel, distilbert::DistilBertForSequenceClassification, llama::Llama, working_copy,
-    },
+    model::{Noise, Seen, distilbert::DistilBertForSequenceClassification, llama::Llama, working_copy},
     optim::{self, Gradients, ParameterUpdates, clip, driver, look, stats},
     protocol::{StateDetail, StateTensor, TensorState, UpdateLook},
     run::weights::{WeightsError, plan},
@@ -120,17 +126,18 @@ pub fn build(config: &Config, device: &Device) -> anyhow::Result<Box<dyn Trainin
     match config.model.arch {
         Arch::Llama => Trainer::<Llama>::build(config, device),
         Arch::DistilBert => Trainer::<DistilBertForSequenceClassification>::build(config, device),
-        Arch::Gpt2 => Err(validate::only_planned(config).into()),
+        Arch::Own => own::build(config, device),
+        Arch::Gpt2 | Arch::Loop => Err(validate::only_planned(config).into()),
     }
 }
 
-/// One architecture under training.
+/// One model under training.
 #[allow(missing_debug_implementations)]
-pub struct Trainer<M: TrainModel> {
+pub struct Trainer<L: Learner> {
     /// The parameters, f32. Taken out only while the optimizer walks it.
-    model: Option<M>,
+    model: Option<L::Model>,
     /// What the passes see instead, where they compute in bf16.
-    working_copy: Option<M>,
+    working_copy: Option<L::Model>,
     precision: Precision,
     optimizer: Box<dyn ParameterUpdates>,
     gradients: Gradients,
@@ -149,9 +156,9 @@ pub struct Trainer<M: TrainModel> {
     look: Option<(String, Box<UpdateLook>)>,
 }
 
-impl<M: TrainModel> Trainer<M> {
-    fn build(config: &Config, device: &Device) -> anyhow::Result<Box<dyn Training>> {
-        let mut trainer = Self::new(config, device).with_weights(config)?;
+impl<L: Learner> Trainer<L> {
+    pub(super) fn build(config: &Config, device: &Device) -> anyhow::Result<Box<dyn Training>> {
+        let mut trainer = Self::new(config, device)?.with_weights(config)?;
         trainer.copy();
         if config.optimizer.name == OptimizerName::Muon {
             optim::muon::check(&trainer.parameters())?;
@@ -160,9 +167,12 @@ impl<M: TrainModel> Trainer<M> {
     }
 
     /// Fresh weights on the device, no optimizer state.
-    pub fn new(config: &Config, device: &Device) -> Self {
-        Self {
-            model: Some(M::init(config, &device.clone().autodiff())),
+    ///
+    /// # Errors
+    /// The settings do not make a model.
+    pub fn new(config: &Config, device: &Device) -> anyhow::Result<Self> {
+        Ok(Self {
+            model: Some(L::init(config, &device.clone().autodiff())?),
             working_copy: None,
             precision: config.train.precision,
             optimizer: optim::build(&config.optimizer),
@@ -170,12 +180,12 @@ impl<M: TrainModel> Trainer<M> {
             loss: None,
             max_norm: config.clip.max_norm,
             seed: config.train.seed,
-            flops: M::flops(config),
-            classes: (config.model.arch.task() == Task::Classification).then_some(config.model.num_labels),
+            flops: L::flops(config),
+            classes: L::classes(config),
             measured: BTreeMap::new(),
             watched: None,
             look: None,
-        }
+        })
     }
 
     /// The weights that `model.weights` names, if it names any.
@@ -213,7 +223,7 @@ impl<M: TrainModel> Trainer<M> {
     }
 }
 
-impl<M: TrainModel> Training for Trainer<M> {
+impl<L: Learner> Training for Trainer<L> {
     fn micro_batch(&mut self, batch: &Batch, pass: Pass) -> PassTimes {
         let Some(model) = self.working_copy.as_ref().or(self.model.as_ref()) else {
             return PassTimes::default();
@@ -223,7 +233,7 @@ impl<M: TrainModel> Training for Trainer<M> {
         }
         let start = Instant::now();
         let noise = Noise::of(self.seed, pass.update, pass.micro_batch);
-        let loss = model.loss(batch, &noise).sum.div_scalar(pass.target_count as f64);
+        let loss = L::loss(model, batch, &noise).sum.div_scalar(pass.target_count as f64);
         let value = loss.clone().inner();
         let forward = start.elapsed();
         let mut tape = loss.backward();
@@ -274,12 +284,12 @@ impl<M: TrainModel> Training for Trainer<M> {
 
     fn evaluate(&self, batches: &mut dyn Iterator<Item = Batch>) -> Evaluation {
         let (mut sum, mut targets, mut confusion) = (0.0, 0, Confusion::default());
-        if let Some(model) = self.working_copy.as_ref().or(self.model.as_ref()).map(M::valid) {
+        if let Some(model) = self.working_copy.as_ref().or(self.model.as_ref()).map(Module::valid) {
             for batch in batches {
-                let (loss, found) = model.evaluate(&batch);
+                let Evaluated { loss, labels, found } = L::evaluate(&model, &batch);
                 sum += f64::from(loss.sum.into_scalar::<f32>());
                 targets += loss.targets;
-                confusion.add(&batch.targets, &found);
+                confusion.add(&labels, &found);
             }
         }
         let scores = self.classes.and_then(|classes| confusion.scores(classes));
@@ -297,10 +307,10 @@ impl<M: TrainModel> Training for Trainer<M> {
     }
 
     fn write_text(&self, request: &writing::Request) -> Option<Vec<Vec<i32>>> {
-        let model = self.working_copy.as_ref().or(self.model.as_ref()).map(M::valid)?;
+        let model = self.working_copy.as_ref().or(self.model.as_ref()).map(Module::valid)?;
         let mut seen = Seen::default();
         writing::write(request, |batch| {
-            let logits_bv = model.next_token(batch, &mut seen)?.cast(DType::F32);
+            let logits_bv = L::next_token(&model, batch, &mut seen)?.cast(DType::F32);
             Some(logits_bv.into_data().iter::<f32>().collect())
         })
     }

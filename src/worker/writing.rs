@@ -64,6 +64,7 @@ fn batch(rows: &[Vec<i32>], seen: usize) -> Batch {
         targets: vec![IGNORE; rows.len() * seq_len],
         lengths: vec![seq_len; rows.len()],
         target_count: 0,
+        own: None,
     }
 }
 

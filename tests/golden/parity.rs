@@ -108,6 +108,7 @@ fn batch(inputs: &[i64], lengths: &[i64], targets: &[i64]) -> Batch {
         targets: narrow(targets),
         lengths: lengths.iter().map(|&length| length as usize).collect(),
         target_count: targets.iter().filter(|&&target| target >= 0).count() as u64,
+        own: None,
     }
 }
 

@@ -1,5 +1,5 @@
 # Needs tensorboard 2.x.
-# Run: python tests/peers/check_tensorboard.py FOLDER EVENTS.jsonl
+# Run: python tests/peers/check_tensorboard.py FOLDER EVENTS.jsonl [WORDS OF THE RUN'S PAGE]
 """Whether TensorBoard itself reads a folder as the run's record says: exit code 0 if so, 1 if not.
 
 The folder is an export with `--format tensorboard`, or the folder `tensorboard` of a run that trained with
@@ -60,7 +60,7 @@ def scalar_points(board: EventAccumulator, tag: str) -> dict[int, float]:
     return {}
 
 
-def problems(folder: Path, record: Path) -> list[str]:
+def problems(folder: Path, record: Path, words: list[str]) -> list[str]:
     """Everything that is wrong, as sentences; prints what is right."""
     scalars, header = expected(record)
     board = EventAccumulator(str(folder), size_guidance=ALL)
@@ -95,6 +95,14 @@ def problems(folder: Path, record: Path) -> list[str]:
         found.append("the texts are not the text plugin's")
     print(f"{len(texts)} texts")
 
+    if "run" in board.Tags()["tensors"]:
+        page = tensor_util.make_ndarray(board.Tensors("run")[0].tensor_proto).item().decode()
+        if header["run"] not in page or not all(word in page for word in words):
+            found.append(f"the run's page is {page}")
+        print("a page with the run's name")
+    elif words:
+        found.append("there is no page with the run's name")
+
     metadata = board.SummaryMetadata(SESSION)
     session = hparams.parse_session_start_info_plugin_data(metadata.plugin_data.content)
     told = {name: value for name, value in session.hparams.items()}
@@ -119,8 +127,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Loads an exported folder with TensorBoard.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("record", type=Path)
+    parser.add_argument("words", nargs="*", help="words that the run's page must have")
     arguments = parser.parse_args()
-    found = problems(arguments.folder, arguments.record)
+    found = problems(arguments.folder, arguments.record, arguments.words)
     for problem in found:
         print(problem, file=sys.stderr)
     return 1 if found else 0

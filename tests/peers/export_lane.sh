@@ -28,10 +28,11 @@ set+=(--set log.state_every=10 --set checkpoint.every_updates=20 --set log.tenso
 # One that went on, so that a record with a seam is read, too.
 "$program" resume first --headless --set train.max_updates=60 >/dev/null
 run=$(echo "$TUI_TRAIN_HOME"/runs/*-first)
+"$program" note first "the one with a seam"
 
 echo "== TensorBoard: exported, and grown with the run"
 "$program" export first --format tensorboard -o board
-"$python" "$here/check_tensorboard.py" board "$run/events.jsonl" 2>err.txt || { cat err.txt; exit 1; }
+"$python" "$here/check_tensorboard.py" board "$run/events.jsonl" first "the one with a seam" 2>err.txt || { cat err.txt; exit 1; }
 "$python" "$here/check_tensorboard.py" "$run/tensorboard" "$run/events.jsonl" 2>err.txt || { cat err.txt; exit 1; }
 echo "== pandas"
 "$program" export first --format csv -o run.csv

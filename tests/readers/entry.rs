@@ -209,6 +209,6 @@ pub(crate) fn run(bytes: &[u8]) {
     }
     let launch = Launch::new(home, Start::Watch(run), Layers::new());
     for screen in Screen::ALL {
-        drop(picture::text(&launch, Some(screen), 100, 30));
+        drop(picture::frame(&launch, Some(screen), picture::Kind::Text, (100, 30)));
     }
 }

@@ -4,7 +4,7 @@ pub(crate) mod nvml;
 pub(crate) mod trace;
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Output},
     time::{Duration, Instant},
 };
@@ -27,6 +27,13 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 /// Settings that make the demo train in a second.
 pub(crate) const SMALL: [&str; 4] =
     ["train.seq_len=16", "train.micro_batch=2", "model.num_hidden_layers=1", "train.validate_every=5"];
+
+/// Where an example of this package is.
+pub(crate) fn example(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_tui-train")).with_file_name("examples").join(name);
+    assert!(path.is_file(), "{} is not built: run `cargo build --examples`", path.display());
+    path
+}
 
 pub(crate) struct Sandbox {
     folder: tempfile::TempDir,
@@ -56,7 +63,16 @@ impl Sandbox {
 
     /// The binary with these arguments, not started.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tui-train"));
+        self.program(Path::new(env!("CARGO_BIN_EXE_tui-train")), arguments)
+    }
+
+    /// An example of this package with these arguments, not started; `cargo test` builds it beside the binary.
+    pub(crate) fn example(&self, name: &str, arguments: &[&str]) -> Command {
+        self.program(&example(name), arguments)
+    }
+
+    fn program(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         for (name, _) in std::env::vars()
             .filter(|(name, _)| name.starts_with("TUI_TRAIN_") && name != "TUI_TRAIN_LIBTORCH")
         {

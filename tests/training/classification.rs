@@ -36,6 +36,7 @@ fn filled(rows: &[(&[i32], i32)], seq_len: usize) -> Batch {
         targets: rows.iter().map(|&(_, class)| class).collect(),
         lengths: rows.iter().map(|(ids, _)| ids.len()).collect(),
         target_count: rows.len() as u64,
+        own: None,
     }
 }
 

@@ -17,6 +17,7 @@ fn part(batch: &Batch, from: usize, places: usize) -> Batch {
         targets: batch.targets[range].to_vec(),
         lengths: vec![places],
         target_count: 0,
+        own: None,
     }
 }
 

@@ -146,7 +146,7 @@ fn it_says_what_differs_from_the_last_run() {
     form.last = Some(("before".into(), form.resolved.config.clone()));
     assert!(form.differences().is_empty());
     form.accumulate(true);
-    assert_eq!(form.differences(), vec![("train.accumulate", "2".into(), "1".into())]);
+    assert_eq!(form.differences(), vec![("train.accumulate".into(), "2".into(), "1".into())]);
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn another_run_is_shown_whole_and_without_a_cursor() {
 fn overlaying_asks_for_the_curves_of_the_marked_runs() {
     let mut state = watching(Screen::Train);
     assert!(act(&mut state, Action::Overlay).is_empty());
-    assert!(state.notice.as_ref().unwrap().text.contains("screen 4"));
+    assert!(state.notice.as_ref().unwrap().text.contains("screen {key:runs}"));
     act(&mut state, Action::Overlay);
     state.runs.marked.push("20260301T102000-nano-adafactor".into());
     let effects = act(&mut state, Action::Overlay);

@@ -19,15 +19,8 @@ mod reading;
 
 use std::path::PathBuf;
 
-use super::{
-    DataError,
-    error::RowFault,
-    pairs,
-    text::{
-        kind::{self, Layout},
-        listing::LeftOut,
-    },
-};
+use super::{DataError, error::RowFault, pairs, text::listing::LeftOut};
+use crate::config::file_kind::{self, Layout};
 
 pub(super) use classes::Classes;
 pub(super) use delimited::Quotes;
@@ -77,7 +70,7 @@ impl Examples {
         let line = self.rows.get(row).map_or(0, |row| row.line);
         let file = self.files.partition_point(|(first, _)| *first <= row);
         match file.checked_sub(1).map(|file| &self.files[file].1) {
-            Some(path) if kind::of(path).1 == Layout::Parquet => {
+            Some(path) if file_kind::of(path).1 == Layout::Parquet => {
                 DataError::TableRow { path: path.display().to_string(), row: line, fault }
             }
             Some(path) => DataError::Row { path: path.display().to_string(), line, fault },

@@ -7,7 +7,7 @@ use super::{
         DataError, Stage,
         text::{
             chunks::Chunks,
-            kind::{self, Layout, Packing},
+            kind::OTHER,
             listing::Listing,
             scan::{Ticker, Watch, passed_over},
             unpack::Meter,
@@ -15,6 +15,7 @@ use super::{
     },
     Example, Examples, delimited, lines,
 };
+use crate::config::file_kind::{self, Layout, Packing};
 
 /// Bytes of tables that are read at most: they stay in memory.
 const LIMIT: usize = 1 << 30;
@@ -52,7 +53,7 @@ impl Examples {
                 }
                 // That a folder of tables has a page about them in it is no news.
                 Err(DataError::NotATable { .. }) if listing.is_folder() => {
-                    examples.left_out.add(kind::OTHER, None);
+                    examples.left_out.add(OTHER, None);
                 }
                 Err(error) => match passed_over(&error).filter(|_| listing.is_folder()) {
                     Some((reason, place)) => {
@@ -96,7 +97,7 @@ impl Pass<'_, '_> {
 
     fn read(&mut self, path: &Path, meter: &Meter) -> Result<Vec<Example>, DataError> {
         let name = path.display().to_string();
-        match kind::of(path) {
+        match file_kind::of(path) {
             (_, Layout::Text) => Err(DataError::NotATable { path: name }),
             (Packing::None, Layout::Parquet) => self.columnar(path, meter),
             (_, Layout::Parquet) => Err(DataError::PackedTable { path: name }),

@@ -4,9 +4,9 @@ use std::{cell::RefCell, io, path::Path, rc::Rc};
 
 use super::{
     super::{DataError, tokens::SEPARATOR},
-    kind::Packing,
     unpack::{Meter, Unpacked},
 };
+use crate::config::file_kind::Packing;
 
 /// Bytes of a piece.
 const PIECE: usize = 1 << 16;

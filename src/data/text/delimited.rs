@@ -6,9 +6,9 @@ use super::{
     super::{DataError, error::RowFault, labelled::Quotes},
     chunks::{Chunks, Reader, Slot},
     documents::{LONGEST_ROW, Sink, document, place},
-    kind::Packing,
     unpack::Meter,
 };
+use crate::config::file_kind::Packing;
 
 /// A `.csv` or `.tsv` file.
 pub(super) struct Rows<'a> {

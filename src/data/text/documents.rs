@@ -2,14 +2,8 @@
 
 use std::path::Path;
 
-use super::{
-    super::DataError,
-    chunks::Chunks,
-    delimited::Rows,
-    kind::{self, Layout, Packing},
-    lines::lines,
-    unpack::Meter,
-};
+use super::{super::DataError, chunks::Chunks, delimited::Rows, lines::lines, unpack::Meter};
+use crate::config::file_kind::{self, Layout, Packing};
 
 /// Longest line of a file with one object a line, and longest field in quotes, in bytes.
 pub(super) const LONGEST_ROW: usize = 256 << 20;
@@ -34,7 +28,7 @@ pub(in crate::data) fn read(
     meter: &Meter,
     sink: &mut dyn Sink,
 ) -> Result<(), DataError> {
-    let (packing, layout) = kind::of(path);
+    let (packing, layout) = file_kind::of(path);
     let chunks = || Chunks::open(path, packing, meter.clone());
     match layout {
         Layout::Parquet if packing != Packing::None => {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! listing     which files a path names, and a stamp of their names, sizes and times
-//! kind        what a file holds, by its name
+//! kind        which files of a folder are read
 //! unpack      a file as the bytes it holds: plain, gzip, zstd
 //! chunks      the same as text that has been checked, piece by piece
 //! documents   the documents of one file: the whole of it, or its rows

@@ -14,10 +14,8 @@ use ruzstd::decoding::{
     errors::{FrameDecoderError, ReadFrameHeaderError},
 };
 
-use super::{
-    super::{DataError, corpus::unreadable},
-    kind::Packing,
-};
+use super::super::{DataError, corpus::unreadable};
+use crate::config::file_kind::Packing;
 
 /// Bytes that are read from the disk at once.
 const AT_ONCE: usize = 1 << 16;
@@ -175,7 +173,8 @@ pub(in crate::data) mod tests {
 
     use tempfile::tempdir;
 
-    use super::{super::kind, *};
+    use super::*;
+    use crate::config::file_kind;
 
     pub(in crate::data) fn gzip(text: &[u8]) -> Vec<u8> {
         let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
@@ -191,7 +190,7 @@ pub(in crate::data) mod tests {
         let folder = tempdir().unwrap();
         let path = folder.path().join(name);
         std::fs::write(&path, bytes).unwrap();
-        let mut file = Unpacked::open(&path, kind::of(&path).0, Meter::default()).unwrap();
+        let mut file = Unpacked::open(&path, file_kind::of(&path).0, Meter::default()).unwrap();
         let (mut all, mut buffer) = (Vec::new(), [0; 1000]);
         loop {
             match file.fill(&mut buffer).map_err(|error| error.to_string())? {

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use tokenizers::{PostProcessor, TruncationDirection};
 
 use super::{
-    super::{DataError, foreign},
+    super::{DataError, foreign, unborne},
     EncodedRow, Encoder, hex, longest_first,
 };
 
@@ -91,11 +91,9 @@ impl TokenizerText {
             path: path.to_owned(),
             problem: problem.split_whitespace().collect::<Vec<_>>().join(" "),
         };
-        // The crate panics where the JSON of a decoder breaks off.
-        serde_json::from_slice::<serde::de::IgnoredAny>(&self.text)
-            .map_err(|error| not_one(error.to_string()))?;
+        unborne::check(&self.text).map_err(not_one)?;
         let mut tokenizer =
-            tokenizers::Tokenizer::from_bytes(&self.text).map_err(|error| not_one(error.to_string()))?;
+            unborne::held(|| tokenizers::Tokenizer::from_bytes(&self.text)).map_err(not_one)?;
         // Rows are cut and filled here, by train.seq_len and by the longest row of a batch.
         tokenizer.with_truncation(None).map_err(|error| not_one(error.to_string()))?;
         tokenizer.with_padding(None);
@@ -114,8 +112,12 @@ impl FileEncoder {
     /// # Errors
     /// The tokenizer fails, or makes an id that its own vocabulary does not have.
     pub(in crate::data) fn ids(&self, text: &str) -> Result<Vec<u32>, DataError> {
-        let encoding = self.tokenizer.encode_fast(text, false).map_err(|error| self.failed(error))?;
+        let encoding = self.encode(text)?;
         self.checked(encoding.get_ids().to_vec())
+    }
+
+    fn encode(&self, text: &str) -> Result<tokenizers::Encoding, DataError> {
+        unborne::held(|| self.tokenizer.encode_fast(text, false)).map_err(|error| self.failed(error))
     }
 
     /// What ends a document.
@@ -161,9 +163,8 @@ impl FileEncoder {
         second: Option<&str>,
         room: usize,
     ) -> Result<EncodedRow, DataError> {
-        let encode = |text: &str| self.tokenizer.encode_fast(text, false).map_err(|error| self.failed(error));
-        let mut first = encode(first)?;
-        let mut second = second.map(encode).transpose()?;
+        let mut first = self.encode(first)?;
+        let mut second = second.map(|text| self.encode(text)).transpose()?;
         let lengths = (first.len(), second.as_ref().map_or(0, tokenizers::Encoding::len));
         let (keep, keep_second) = longest_first(lengths.0, lengths.1, room);
         let cut = |encoding: &mut tokenizers::Encoding, keep: usize| {
@@ -177,7 +178,8 @@ impl FileEncoder {
         if let Some(second) = &mut second {
             cut(second, keep_second);
         }
-        let whole = self.tokenizer.post_process(first, second, true).map_err(|error| self.failed(error))?;
+        let whole = unborne::held(|| self.tokenizer.post_process(first, second, true))
+            .map_err(|error| self.failed(error))?;
         let ids = self.checked(whole.get_ids().to_vec())?;
         Ok(EncodedRow { ids, truncated: lengths.0 + lengths.1 > room })
     }

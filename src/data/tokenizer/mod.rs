@@ -94,6 +94,7 @@ impl Encoder {
         let (tokenizer, needed) = match (self, task) {
             (Self::Bytes, Task::LanguageModel) => ("bytes", VOCABULARY as usize),
             (Self::Bytes, Task::Classification) => ("bytes", SEP as usize + 1),
+            (_, Task::Own) => return Ok(()),
             (Self::File(file), _) => (&*file.path, file.vocabulary),
         };
         if needed <= vocab_size {

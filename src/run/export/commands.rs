@@ -3,31 +3,30 @@
 use std::fmt::Write as _;
 
 use crate::run::{
-    RunDir, RunError, script,
-    text::{count, plain},
+    RunDir, RunError,
+    script::{self, Recorded},
+    text::count,
 };
 
-/// The whole file. Its settings are those that were set by hand, when the run was made or when it was resumed; of a run
-/// that does not know them, all of them.
+/// The whole file. Its settings are those that were set by hand when the run was made; of a run that does not know them,
+/// all of them. A fork begins with the run that it comes from.
 ///
 /// # Errors
-/// The run or its record cannot be read.
+/// The run or a record cannot be read.
 pub(super) fn render(run: &RunDir) -> Result<Vec<u8>, RunError> {
-    let explicit = run.explicit()?;
-    let (record, given) = script::recorded(run)?;
+    let Recorded { explicit, made_with, given, devices } = script::recorded(run)?;
     let mut text = String::new();
-    // A file has one value of a setting: that an earlier part of the run had another one is at least said.
-    for change in record.changed {
-        let (update, key, before) = (count(change.from_update), plain(&change.key), plain(&change.before));
+    // It would train the same anywhere; that this run changed over is at least said.
+    for (update, device) in devices {
         let _ = writeln!(
             text,
-            "# {key} was {before} up to update {update}, where the run was resumed with another"
+            "# after update {} the run went on on {device}; this file does not",
+            count(update)
         );
     }
-    if explicit.is_empty() && !run.meta_json().exists() {
-        text += &run.config()?.to_toml()?;
-    } else {
-        explicit.iter().for_each(|(key, value)| _ = writeln!(text, "{key} = {value}"));
+    match explicit {
+        Some(explicit) => explicit.iter().for_each(|(key, value)| _ = writeln!(text, "{key} = {value}")),
+        None => text += &made_with.to_toml()?,
     }
     let commands = script::toml(&given)
         .map_err(|error| RunError::Damaged { path: run.events(), problem: error.to_string() })?;
@@ -38,25 +37,28 @@ pub(super) fn render(run: &RunDir) -> Result<Vec<u8>, RunError> {
 mod tests {
     use super::*;
     use crate::{
-        protocol::{Event, Resumed},
-        run::{EventWriter, sample},
+        protocol::{Event, Header, Resumed},
+        run::{EventWriter, sample, script::Deed},
     };
 
     #[test]
-    fn settings_that_a_resumption_changed_are_in_the_file_with_what_they_were() {
+    fn settings_that_a_resumption_changed_are_a_command_and_those_above_are_the_first_ones() {
         let (_folder, run) = sample::run_with("longer", &["train.accumulate=2"]);
-        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        let before = sample::header(&run);
+        let mut writer = EventWriter::create(&run, &before).unwrap();
         let mut config = run.config().unwrap();
         config.train.max_updates = Some(1200);
+        config.train.device = "libtorch-cpu".parse().unwrap();
         std::fs::write(run.resumed_toml(), config.to_toml().unwrap()).unwrap();
-        let changed = vec![["train.max_updates", "600", "1200"].map(str::to_owned)];
-        let resumed = Resumed { from_update: 30, changed, ..Resumed::default() };
+        let header = Some(Box::new(Header { config, ..before }));
+        let resumed = Resumed { from_update: 30, header, ..Resumed::default() };
         writer.append(&Event::Resumed(Box::new(resumed))).unwrap();
         let text = String::from_utf8(render(&run).unwrap()).unwrap();
-        assert!(text.starts_with("# train.max_updates was 600 up to update 30"), "{text}");
+        assert!(text.starts_with("# after update 30 the run went on on libtorch-cpu"), "{text}");
         let (settings, commands) = script::split(&text, "file").unwrap();
-        let expected = "train.accumulate = 2\ntrain.max_updates = 1200";
-        assert_eq!(settings.parse::<toml::Table>().unwrap(), expected.parse().unwrap());
-        assert_eq!(commands, []);
+        assert_eq!(settings.parse::<toml::Table>().unwrap(), "train.accumulate = 2".parse().unwrap());
+        let [given] = &commands[..] else { panic!("{commands:?}") };
+        assert_eq!(given.at_update, 30);
+        assert_eq!(given.deed, Deed::Settings(vec!["train.max_updates=1200".into()]));
     }
 }

@@ -1,10 +1,13 @@
 //! The summary as one page.
 
+mod data;
+mod memory;
+
 use std::fmt::Write as _;
 
 use crate::{
-    config::Task,
-    protocol::{Alert, CommandRecord, DataReport, MatmulPeak, Summary},
+    config::{Arch, Task},
+    protocol::{Alert, CommandRecord, MatmulPeak, Summary},
     run::{
         RunDir, RunError, Standing,
         table::Table,
@@ -13,6 +16,10 @@ use crate::{
         },
     },
 };
+
+use data::data;
+pub(super) use data::learned_from;
+pub use memory::memory;
 
 /// Lines of a list before the rest is only counted: one page is one page.
 const MOST: usize = 12;
@@ -146,70 +153,6 @@ pub fn evaluation(summary: &Summary) -> Vec<(&'static str, f64)> {
     .collect()
 }
 
-/// The ledger beside what was measured, also used by `show`. Estimates carry `~`.
-pub fn memory(summary: &Summary) -> Table {
-    let (ledger, measured) = (&summary.ledger, &summary.measured);
-    let mut table = Table::new(&["memory", ">ledger", ">measured", ">deviation", "source"]);
-    let mut row = |name: &str, planned: Option<(u64, bool)>, found: Option<u64>, source: &str| {
-        let told = planned.map_or_else(
-            dash,
-            |(size, exact)| {
-                if exact { bytes(size) } else { format!("~{}", bytes(size)) }
-            },
-        );
-        let deviation = planned.zip(found).map_or_else(dash, |((size, _), found)| deviation(size, found));
-        table.row([name.to_owned(), told, found.map_or_else(dash, bytes), deviation, source.to_owned()]);
-    };
-    row("parameters", Some((ledger.parameter_bytes, true)), Some(measured.parameter_bytes), "tensors");
-    row("gradients", Some((ledger.gradient_bytes, true)), None, "");
-    if ledger.accumulation_bytes > 0 {
-        row("accumulation buffer", Some((ledger.accumulation_bytes, true)), None, "");
-    }
-    row("optimizer state", Some((ledger.state_bytes, true)), Some(measured.state_bytes), "tensors");
-    row("activations", Some((ledger.activation_bytes_estimated, false)), None, "");
-    let baseline = measured.baseline_bytes.unwrap_or_default();
-    // On a GPU the worker's own allocator has the text and no tensor.
-    let (peak, source) = match measured.peak_gpu_allocated_bytes {
-        Some(peak) => (Some(peak), "libtorch's allocator"),
-        None => (
-            measured.peak_allocator_bytes.map(|peak| peak.saturating_sub(baseline)),
-            "allocator of the worker",
-        ),
-    };
-    // While a run is live nobody knows yet what of its peak was there before the model.
-    let whole = measured.baseline_bytes.is_none() && measured.peak_gpu_allocated_bytes.is_none();
-    if whole {
-        row("total", Some((ledger.total_bytes_estimated, false)), None, "");
-        row("peak, with text and program", None, peak, source);
-    } else {
-        row("peak of training", Some((ledger.total_bytes_estimated, false)), peak, source);
-    }
-    if measured.baseline_bytes.is_some() {
-        row("text and program", None, measured.baseline_bytes, "allocator before the model was made");
-    }
-    for (name, found, source) in [
-        ("peak, resident", measured.peak_host_rss, "operating system"),
-        ("peak, GPU pool", measured.peak_gpu_reserved_bytes, "libtorch's allocator"),
-        ("peak, GPU process", measured.peak_gpu_process_bytes, "NVML"),
-        ("peak, GPU device", measured.peak_gpu_device_bytes, "NVML"),
-    ] {
-        if found.is_some() {
-            row(name, None, found, source);
-        }
-    }
-    table
-}
-
-fn deviation(planned: u64, found: u64) -> String {
-    if planned == found {
-        return "0".to_owned();
-    }
-    if planned == 0 {
-        return format!("+{}", bytes(found));
-    }
-    format!("{:+.1} %", 100.0 * (found as f64 - planned as f64) / planned as f64)
-}
-
 /// The settings that are not the defaults, also used by `show`.
 pub fn configuration(summary: &Summary) -> Table {
     let (train, optimizer) = (&summary.config.train, &summary.config.optimizer);
@@ -222,7 +165,10 @@ pub fn configuration(summary: &Summary) -> Table {
             count(summary.ledger.parameter_tensors)
         )
     }]);
-    table.row(["optimizer".to_owned(), format!("{}, lr {:?}", optimizer.name, optimizer.lr())]);
+    let loops = summary.config.model.arch == Arch::Loop;
+    if !loops {
+        table.row(["optimizer".to_owned(), format!("{}, lr {:?}", optimizer.name, optimizer.lr())]);
+    }
     table.row([
         "optimizer state".to_owned(),
         format!(
@@ -231,21 +177,18 @@ pub fn configuration(summary: &Summary) -> Table {
             bytes(summary.measured.state_bytes)
         ),
     ]);
-    let (rows, length) = match summary.config.model.arch.task() {
-        Task::LanguageModel => ("sequences", ""),
-        Task::Classification => ("rows", "at most "),
+    let tokens = count(train.seq_len as u64);
+    let of = match summary.config.model.arch.task() {
+        Task::LanguageModel => format!("sequences of {tokens} tokens"),
+        Task::Classification => format!("rows of at most {tokens} tokens"),
+        Task::Own => "examples".to_owned(),
     };
-    table.row([
-        "effective batch".to_owned(),
-        format!(
-            "{} x {} = {} {rows} of {length}{} tokens",
-            train.micro_batch,
-            train.accumulate,
-            count(train.effective_batch() as u64),
-            count(train.seq_len as u64)
-        ),
-    ]);
-    table.row(["seed".to_owned(), summary.seed.to_string()]);
+    if !loops {
+        let (micro_batch, accumulate) = (train.micro_batch, train.accumulate);
+        let batch = count(train.effective_batch() as u64);
+        table.row(["effective batch".to_owned(), format!("{micro_batch} x {accumulate} = {batch} {of}")]);
+        table.row(["seed".to_owned(), summary.seed.to_string()]);
+    }
     for (key, value) in &summary.differences_from_default {
         table.row([key, value]);
     }
@@ -268,57 +211,6 @@ pub(super) fn machine(summary: &Summary) -> Table {
     let git = summary.git.as_ref().map(|git| format!(", revision {git}")).unwrap_or_default();
     table.row(["tui-train".to_owned(), summary.version.clone() + &git]);
     table
-}
-
-fn data(summary: &Summary) -> String {
-    let mut page = format!("\n## Data\n\n{}\n", learned_from(summary));
-    let data = &summary.data;
-    for (why, times) in &data.left_out {
-        let _ = writeln!(page, "- left out: {} ({})", plain(why), count(*times));
-    }
-    page += &data.left_out_named.iter().map(|name| format!("  - {}\n", plain(name))).collect::<String>();
-    page
-}
-
-/// The data in a sentence.
-pub(super) fn learned_from(summary: &Summary) -> String {
-    match summary.config.model.arch.task() {
-        Task::LanguageModel => text(&summary.data),
-        Task::Classification => rows(&summary.data),
-    }
-}
-
-/// What a language model learns from.
-fn text(data: &DataReport) -> String {
-    format!(
-        "{}: {} documents, {}; {} training tokens in {} sequences, {} validation tokens in {}.",
-        plain(&data.source),
-        count(data.documents),
-        bytes(data.bytes),
-        count(data.train_tokens),
-        count(data.train_sequences),
-        count(data.validation_tokens),
-        count(data.validation_sequences),
-    )
-}
-
-/// What a classification learns from.
-fn rows(data: &DataReport) -> String {
-    let labels: Vec<String> = data.labels.iter().map(|label| plain(label)).collect();
-    let labels = match labels.is_empty() {
-        true => String::new(),
-        false => format!("; labels: {}", labels.join(", ")),
-    };
-    format!(
-        "{}: {} rows, {}; {} to train on ({} tokens), {} held out ({} tokens){labels}.",
-        plain(&data.source),
-        count(data.documents),
-        bytes(data.bytes),
-        count(data.train_sequences),
-        count(data.train_tokens),
-        count(data.validation_sequences),
-        count(data.validation_tokens),
-    )
 }
 
 fn happened(summary: &Summary) -> String {
@@ -359,7 +251,7 @@ fn section(title: &str, lines: &[String]) -> String {
 mod tests {
     use super::*;
     use crate::{
-        protocol::{Event, Host, Level},
+        protocol::{DataReport, Event, Host, Level},
         run::{EventWriter, sample},
     };
 
@@ -474,13 +366,5 @@ mod tests {
         let page = page_of(&run);
         assert!(!page.contains("eval_") && !page.contains("at most"), "{page}");
         assert!(page.contains("stories: 3 documents") && page.contains("sequences of 64 tokens"), "{page}");
-    }
-
-    #[test]
-    fn deviations_are_told_in_percent() {
-        assert_eq!(
-            (deviation(100, 100), deviation(100, 110), deviation(0, 1024)),
-            ("0".into(), "+10.0 %".into(), "+1.00 KiB".into())
-        );
     }
 }

@@ -44,6 +44,36 @@ pub enum Format {
     Commands,
 }
 
+/// Every export by the name that is typed for it, and what it is. The last two are folders: [`Format`] has no place for
+/// them.
+pub const NAMES: &[(&str, &str)] = &[
+    ("json", "the summary"),
+    ("md", "the summary as a page of Markdown"),
+    ("csv", "one row an update"),
+    ("jsonl", "the same, one JSON object a line"),
+    ("svg", "the curves as a picture"),
+    ("html", "summary and curves as a page for a browser"),
+    ("commands", "settings and commands for run --commands"),
+    ("tensorboard", "a folder for tensorboard --logdir"),
+    ("safetensors", "a folder with weights and optimizer's state"),
+];
+
+impl Format {
+    /// The format of that name, if it is one file.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "json" => Self::Json,
+            "md" => Self::Markdown,
+            "csv" => Self::Csv,
+            "jsonl" => Self::Jsonl,
+            "svg" => Self::Svg,
+            "html" => Self::Html,
+            "commands" => Self::Commands,
+            _ => return None,
+        })
+    }
+}
+
 /// An export that could not be made.
 #[derive(Debug, Error)]
 pub enum ExportError {

@@ -1,4 +1,6 @@
 //! One row an update, with the metrics' names as columns: what CSV and JSON lines have in common.
+//!
+//! What is the same in every row is not in them: settings, name and note are in the summary, which `--format json` writes.
 
 use std::collections::BTreeMap;
 

@@ -51,7 +51,13 @@ fn pretrained(config: &Config, labels: &[String]) -> Result<Value, RunError> {
         Arch::Llama => Ok(llama(config)),
         Arch::DistilBert => Ok(distilbert(config, labels)),
         Arch::Gpt2 => Err(validate::only_planned(config).into()),
+        Arch::Own | Arch::Loop => Ok(own(config)),
     }
+}
+
+/// Hugging Face has no such model: its settings, for the program that makes it.
+fn own(config: &Config) -> Value {
+    json!({"model_type": config.model.name(), "task": config.task, "torch_dtype": "float32"})
 }
 
 fn llama(config: &Config) -> Value {

@@ -1,5 +1,5 @@
 //! A run as a folder that TensorBoard loads: scalars, histograms of the optimizer's state at every checkpoint that is kept,
-//! hyper-parameters.
+//! hyper-parameters, and a page with its name and its note.
 
 use std::{
     fs::{self, File},
@@ -12,9 +12,11 @@ use super::{
     kept::{Kept, Progress},
 };
 use crate::{
-    protocol::Reason,
+    protocol::{Header, Reason},
     run::{
-        RunDir, Standing, State, checkpoint, summary,
+        RunDir, Standing, State, checkpoint,
+        label::Label,
+        summary,
         tensorboard::{Recorder, file_name, seconds},
     },
 };
@@ -29,7 +31,12 @@ pub fn write(run: &RunDir, folder: &Path, progress: Progress<'_>) -> Result<u64,
         return Err(summary::no_record(run, State::of(run, None, false)).into());
     };
     let path = folder.join(file_name(seconds(&header.started).max(0.0) as u64, 0));
-    let mut recorder = Recorder::new(BufWriter::new(File::create_new(&path)?), header, None)?;
+    let Label { name, note, .. } = Label::read(run)?;
+    // What a person calls it now; its folder is told as the session.
+    let name = name.unwrap_or_else(|| header.name.clone());
+    let header = Header { name, ..(**header).clone() };
+    let mut recorder = Recorder::new(BufWriter::new(File::create_new(&path)?), &header, None)?;
+    recorder.label(&header.run, &header.name, note.as_deref())?;
     let wanted = |kind: &str| matches!(kind, "update" | "validation" | "sample" | "host" | "state");
     kept.each(run, wanted, progress, |event| Ok::<(), ExportError>(recorder.take(&event)?))?;
     for kept in checkpoint::checkpoints(run)? {
@@ -52,7 +59,7 @@ mod tests {
     use crate::{
         protocol::Event,
         run::{
-            EventWriter, sample,
+            EventWriter, label, sample,
             tensorboard::{PREFIX, frame},
         },
     };
@@ -77,6 +84,8 @@ mod tests {
         writer.append(&sample::validation(3, 2.25)).unwrap();
         writer.append(&sample::text(3)).unwrap();
         sample::checkpoint(&run, 3);
+        label::rename(&run, "better *name*").unwrap();
+        label::annotate(&run, "with | the good data").unwrap();
         writer.append(&sample::run_ended(&run)).unwrap();
         let size = write(&run, &out, &mut |_, _| {}).unwrap();
         let files: Vec<_> = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap()).collect();
@@ -89,6 +98,9 @@ mod tests {
         assert_eq!((told(&records, "train/grad_norm"), told(&records, "val/loss")), (3, 2));
         assert_eq!(told(&records, "opt/model.norm.weight/exp_avg_sq"), 1);
         assert_eq!((told(&records, "val/text"), told(&records, "the sun rises")), (1, 1));
+        // The name of the experiment, and what the run's page says in blocks.
+        assert_eq!((told(&records, "better *name*"), told(&records, "```text\nbetter *name*\n```")), (2, 1));
+        assert_eq!((told(&records, "```text\nwith | the good data\n```"), told(&records, run.id())), (1, 2));
         assert_eq!(told(&records, "model.norm.weight/step"), 0, "a number is no distribution");
         for tag in ["_hparams_/experiment", "_hparams_/session_start_info", "_hparams_/session_end_info"] {
             assert_eq!(told(&records, tag), 1, "{tag}");

@@ -1,4 +1,4 @@
-//! The texts that a language model wrote, on pages and for TensorBoard.
+//! The texts that a language model wrote and those that people did, on pages and for TensorBoard.
 
 use std::fmt::Write as _;
 
@@ -17,6 +17,15 @@ pub fn markdown(sample: &TextSample) -> String {
     );
     for text in &sample.texts {
         let _ = write!(page, "\n{}, {} tokens:\n\n{}", text.manner(), count(text.tokens), fenced(&text.text));
+    }
+    page
+}
+
+/// What a run is called and what somebody wrote down about it, as a page in Markdown.
+pub fn label(id: &str, name: &str, note: Option<&str>) -> String {
+    let mut page = format!("Run:\n\n{}\nCalled:\n\n{}", fenced(id), fenced(name));
+    if let Some(note) = note {
+        let _ = write!(page, "\nNote:\n\n{}", fenced(note));
     }
     page
 }

@@ -9,7 +9,7 @@ use std::{
 
 use super::{Entry, Queue, try_lock, was_removed};
 use crate::{
-    config::DeviceName,
+    config::{self, DeviceName},
     run::{RunDir, RunError, RunLock, lock, own},
 };
 
@@ -43,7 +43,7 @@ impl Queue {
             .append(true)
             .open(&path)
             .map_err(RunError::io("cannot write", &path))?;
-        let mut child = Command::new(std::env::current_exe()?)
+        let mut child = Command::new(config::own::worker_program())
             .arg("queue")
             .env("TUI_TRAIN_HOME", self.home.path())
             .current_dir(self.home.path())

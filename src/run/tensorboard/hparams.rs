@@ -2,7 +2,7 @@
 
 use super::{proto::Message, seconds};
 use crate::{
-    config::{Config, Task, fields, fields::FIELDS},
+    config::{Config, Task, fields, fields::FIELDS, layers::Key},
     protocol::{Header, Reason},
 };
 
@@ -31,8 +31,8 @@ pub(super) fn experiment(header: &Header) -> Message {
             _ => kind::STRING,
         };
         let mut info = Message::default();
-        info.text(1, key).whole(4, kind);
-        if let Some(field) = fields::find(key) {
+        info.text(1, &key).whole(4, kind);
+        if let Some(field) = fields::find(&key) {
             info.text(3, field.help);
         }
         experiment.message(4, &info);
@@ -64,7 +64,7 @@ pub(super) fn session_start(header: &Header) -> Message {
             other => inner.text(3, &other.to_string()),
         };
         let mut entry = Message::default();
-        entry.text(1, key).message(2, &inner);
+        entry.text(1, &key).message(2, &inner);
         session.message(1, &entry);
     }
     session.text(4, &header.run).double(5, seconds(&header.started));
@@ -96,7 +96,7 @@ fn value(tag: &str, field: u64, inner: &Message) -> Message {
 }
 
 /// The settings that have an effect on the run, in the order in which they are printed.
-fn settings(config: &Config) -> Vec<(&'static str, toml::Value)> {
+fn settings(config: &Config) -> Vec<(Key, toml::Value)> {
     let Ok(table) = toml::Table::try_from(config) else { return Vec::new() };
     let table = toml::Value::Table(table);
     let chosen = config.optimizer.name.as_str();
@@ -104,12 +104,13 @@ fn settings(config: &Config) -> Vec<(&'static str, toml::Value)> {
         let own = key.strip_prefix("optimizer.").and_then(|rest| rest.split_once('.'));
         own.is_some_and(|(optimizer, _)| optimizer != chosen)
     };
-    FIELDS
+    let known = FIELDS
         .iter()
         .filter(|field| fields::applies(field.key, config.model.arch) && !of_another(field.key))
         .filter_map(|field| {
             let value = field.key.split('.').try_fold(&table, |at, name| at.get(name))?;
-            Some((field.key, value.clone()))
-        })
-        .collect()
+            Some((Key::from(field.key), value.clone()))
+        });
+    let of_task = config.task.iter().map(|(name, value)| (Key::from(format!("task.{name}")), value.clone()));
+    known.chain(of_task).collect()
 }

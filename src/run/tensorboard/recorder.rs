@@ -123,19 +123,34 @@ impl<W: Write> Recorder<W> {
         self.finish_record(validation.time, validation.update)
     }
 
-    /// One page of Markdown, which TensorBoard's text plugin shows.
+    /// What the model wrote.
     fn texts(&mut self, sample: &TextSample) -> io::Result<()> {
+        self.page("val/text", &texts::markdown(sample));
+        self.finish_record(sample.time, sample.update)
+    }
+
+    /// Says what the run is called and what somebody wrote down about it.
+    ///
+    /// # Errors
+    /// `out` cannot be written.
+    pub fn label(&mut self, id: &str, name: &str, note: Option<&str>) -> io::Result<()> {
+        self.summary.clear();
+        self.page("run", &texts::label(id, name, note));
+        self.finish_record(0.0, 0)
+    }
+
+    /// Adds a page of Markdown, which TensorBoard's text plugin shows.
+    fn page(&mut self, tag: &str, markdown: &str) {
         let (mut plugin, mut metadata, mut tensor) =
             (Message::default(), Message::default(), Message::default());
         plugin.text(1, "text");
         // DATA_CLASS_TENSOR
         metadata.message(1, &plugin).whole(4, 2);
         // DT_STRING without an axis: one text.
-        tensor.whole(1, 7).message(2, &Message::default()).text(8, &texts::markdown(sample));
+        tensor.whole(1, 7).message(2, &Message::default()).text(8, markdown);
         self.value.clear();
-        self.value.text(1, "val/text").message(8, &tensor).message(9, &metadata);
+        self.value.text(1, tag).message(8, &tensor).message(9, &metadata);
         self.summary.message(1, &self.value);
-        self.finish_record(sample.time, sample.update)
     }
 
     fn host(&mut self, host: &Host) -> io::Result<()> {

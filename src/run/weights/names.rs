@@ -24,6 +24,10 @@ pub(super) fn fitting<'a>(
     arch: Arch,
     parameters: &[ParameterShape],
 ) -> Option<(bool, Vec<String>)> {
+    if arch == Arch::Own {
+        // Written by this program, under the names that the model has.
+        return Some((false, names.map(str::to_owned).collect()));
+    }
     let known: BTreeSet<&str> = parameters.iter().map(|parameter| parameter.name.as_str()).collect();
     let mut bare: Vec<String> = names.map(without_wrappers).collect();
     let mut best = (0, None);
@@ -62,6 +66,7 @@ const fn base_prefix(arch: Arch) -> &'static str {
         Arch::Llama => "model.",
         Arch::DistilBert => "distilbert.",
         Arch::Gpt2 => "transformer.",
+        Arch::Own | Arch::Loop => "",
     }
 }
 
@@ -69,11 +74,12 @@ const fn base_prefix(arch: Arch) -> &'static str {
 pub(super) fn is_needless(name: &str, arch: Arch) -> bool {
     let ends = |end: &str| name.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     let begins = |start: &str| name.strip_prefix(start).is_some_and(|rest| rest.starts_with('.'));
-    ends("rotary_emb.inv_freq")
+    let masked_head = || ["vocab_transform", "vocab_layer_norm", "vocab_projector"].into_iter().any(begins);
+    let needless = ends("rotary_emb.inv_freq")
         || ends("position_ids")
         || (arch.task() == Task::Classification && begins("lm_head"))
-        || (arch == Arch::DistilBert
-            && ["vocab_transform", "vocab_layer_norm", "vocab_projector"].into_iter().any(begins))
+        || (arch == Arch::DistilBert && masked_head());
+    arch != Arch::Own && needless
 }
 
 /// Whether a parameter belongs to a head that the checkpoint may lack.
@@ -81,6 +87,6 @@ pub(super) fn may_be_new(name: &str, arch: Arch, base: bool) -> bool {
     match arch {
         Arch::DistilBert => name.starts_with("classifier.") || name.starts_with("pre_classifier."),
         Arch::Llama => base && name == HEAD,
-        Arch::Gpt2 => false,
+        Arch::Gpt2 | Arch::Own | Arch::Loop => false,
     }
 }

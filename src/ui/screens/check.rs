@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Columns of the box.
-const WIDTH: u16 = 70;
+pub(in crate::ui) const WIDTH: u16 = 70;
 /// Columns of a figure's name, and of a figure.
 const NAME: usize = 20;
 const FIGURE: usize = 12;

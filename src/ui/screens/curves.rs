@@ -267,7 +267,8 @@ pub fn small_title(state: &State, panel: Panel, area: Rect, theme: &Theme) -> Li
     if alone {
         let others = [Panel::Schedule, Panel::Gradient, Panel::Speed].into_iter().filter(|p| *p != panel);
         let others: Vec<_> = others.map(name).collect();
-        let text = format!("Tab: {} ", others.join(", "));
+        let key = theme.keys.told("{key:focus-next}", state.context());
+        let text = format!("{key}: {} ", others.join(", "));
         let room = usize::from(area.width).saturating_sub(heading.width() + 3);
         if text.chars().count() <= room && !layout::compact(Rect { width: 80, height: 24, ..area }) {
             heading.push_span(span(text, Role::Dim, theme));

@@ -25,13 +25,14 @@ const ABREAST: u16 = 110;
 pub fn draw(state: &State, detail: &StateDetail, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let Some(look) = &detail.look else {
         let text = if state.is_live() && state.run.paused {
-            "nothing yet: the next update is looked into; press . to make one"
+            "nothing yet: the next update is looked into; press {key:step} to make one"
         } else if state.is_live() {
             "nothing yet: the next update is looked into"
         } else {
             "a checkpoint keeps no gradient: only a run that trains can be looked into"
         };
-        paragraph(area, 0, text, Role::Dim, buffer, theme);
+        let text = theme.keys.told(text, state.context());
+        paragraph(area, 0, &text, Role::Dim, buffer, theme);
         return;
     };
     write(area, 0, &head(look, theme), buffer);

@@ -100,8 +100,13 @@ fn table(form: &Form, device: Option<Room>, theme: &Theme, area: Rect, buffer: &
             span(mark, Role::Focused, theme),
             span(format!("{:<width$}", name.as_str(), width = NAME - 1), role, theme),
         ];
-        for (_, figure) in &shown {
-            spans.push(span(format!("{:>FIGURE$}", format::bytes(figure(ledger))), role, theme));
+        for (name, figure) in &shown {
+            // What the passes of a task's own model keep, no shape tells.
+            let text = match (figure(ledger), *name) {
+                (0, "activ ~") => "?".to_owned(),
+                (bytes, _) => format::bytes(bytes),
+            };
+            spans.push(span(format!("{text:>FIGURE$}"), role, theme));
         }
         if let Some(device) = device {
             let fit = device.fit(ledger.total_bytes_estimated);
@@ -222,6 +227,7 @@ fn changes(form: &Form, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Bu
     let shown = if changes.len() > lines { lines - 1 } else { changes.len() };
     let hidden = changes.len() - shown;
     for (key, ours, theirs) in changes.into_iter().take(shown) {
+        let key = &*key;
         let name = key.strip_prefix("optimizer.").map_or(key, |rest| if rest == "name" { key } else { rest });
         let value = format!("{} → {}", format::setting(&theirs), format::setting(&ours));
         let value = format::cut(&value, room.saturating_sub(9));

@@ -20,6 +20,7 @@ use crate::{
 /// Columns of an id beside a note, and the least columns of a note.
 const ID: usize = 36;
 const NOTE: usize = 16;
+
 /// Line of the list at a row of the panel.
 pub fn row_at(state: &State, area: Rect, line: usize) -> Option<usize> {
     let height = usize::from(area.height.saturating_sub(3));
@@ -150,12 +151,13 @@ pub fn list(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let inside = frame(heading, focused, area, buffer, theme);
     if runs.rows.is_empty() {
         let text = if !runs.all.is_empty() {
-            "no run passes the filter: Esc clears it"
+            "no run passes the filter: {key:back} clears it"
         } else if runs.loaded {
-            "no run yet: press 3 and Enter to start the demo"
+            "no run yet: press {key:setup} and {key:open} to start the demo"
         } else {
             "reading the list of runs"
         };
+        let text = theme.keys.told(text, state.context());
         write(inside, 0, &Line::from(span(text, Role::Dim, theme)), buffer);
         return;
     }
@@ -181,7 +183,7 @@ pub fn list(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         let (sign, role) = mark.map_or((' ', Role::Dim), |at| (letter(at), Role::Run(at)));
         let mut spans = vec![
             span(format!("{sign} "), role, theme),
-            span(format!("{:<name_width$} ", format::elide(&run.name, name_width)), Role::Strong, theme),
+            span(format::fill(&run.name, name_width) + " ", Role::Strong, theme),
         ];
         if let Some(problem) = &run.problem {
             spans.push(span(format!("✗ {problem}"), Role::Bad, theme));

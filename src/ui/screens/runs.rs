@@ -155,7 +155,8 @@ pub fn compare(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     } else if let Some(problem) = &runs.problem {
         lines.extend(text_lines(problem, Role::Bad, width, theme));
     } else if runs.marked.len() < 2 {
-        lines.extend(text_lines("mark two runs with Space to compare them", Role::Dim, width, theme));
+        let text = theme.keys.told("mark two runs with {key:mark} to compare them", state.context());
+        lines.extend(text_lines(&text, Role::Dim, width, theme));
     } else {
         lines.extend(text_lines("comparing", Role::Dim, width, theme));
     }
@@ -165,7 +166,8 @@ pub fn compare(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         write(inside, row as u16, line, buffer);
     }
     if lines.len() > height + first {
-        corner(area, " Tab, ↓ for more ", theme, buffer);
+        let text = theme.keys.told(" {key:focus-next}, ↓ for more ", state.context());
+        corner(area, &text, theme, buffer);
     }
 }
 

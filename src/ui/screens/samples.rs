@@ -12,12 +12,27 @@ use crate::{
     ui::{
         format,
         theme::{Role, Theme},
-        widgets::{dialog, paragraph, span, write, write_right},
+        widgets::{dialog, paragraph, placed, span, write, write_right},
     },
 };
 
 /// Columns of the box at most.
 const WIDTH: u16 = 96;
+
+/// The box of the overlay.
+pub fn place(view: &RunView, back: usize, area: Rect) -> Rect {
+    let room = usize::from(WIDTH.min(area.width).saturating_sub(4));
+    let height = match view.samples.iter().rev().nth(back) {
+        Some(sample) => height(lines(sample, room, &Theme::default()).len(), area),
+        None => format::wrap(nothing(view), room).len() as u16 + 2,
+    };
+    placed(area, (WIDTH, height))
+}
+
+/// Rows of a box with that many lines.
+fn height(lines: usize, area: Rect) -> u16 {
+    (lines as u16).saturating_add(2).min(area.height.saturating_sub(2))
+}
 
 /// Draws the overlay: the text that is so many before the newest.
 pub fn draw(view: &RunView, back: usize, scroll: usize, theme: &Theme, area: Rect, buffer: &mut Buffer) {
@@ -33,8 +48,7 @@ pub fn draw(view: &RunView, back: usize, scroll: usize, theme: &Theme, area: Rec
     let place = view.samples.len().saturating_sub(back);
     let heading =
         format!("text {place} of {}, after update {}", view.samples.len(), format::count(sample.update));
-    let height = (lines.len() as u16).saturating_add(2).min(area.height.saturating_sub(2));
-    let inside = dialog(area, (WIDTH, height), &heading, buffer, theme);
+    let inside = dialog(area, (WIDTH, height(lines.len(), area)), &heading, buffer, theme);
     let shown = usize::from(inside.height);
     let first = scroll.min(lines.len().saturating_sub(shown));
     for (row, line) in lines.iter().skip(first).take(shown).enumerate() {

@@ -6,7 +6,7 @@ use ratatui::{buffer::Buffer, layout::Rect, text::Line};
 use super::curves::{corner, small_title};
 use crate::{
     app::{State, focus::Panel, run::MarkerKind, slice::Slice},
-    config::schedule,
+    config::{Arch, schedule},
     protocol::Header,
     ui::{
         chart::{Chart, Line as Curve, Mark, Stroke},
@@ -58,7 +58,10 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
 
 /// Where the curve is drawn: what the table of lengths leaves.
 pub fn plot(state: &State, inside: Rect) -> Rect {
-    let rows = state.view().header.as_ref().map_or(0, |header| lengths(header).len() as u16 + 2);
+    let rows = state.view().header.as_ref().map_or(0, |header| match lengths(header).len() {
+        0 => 0,
+        lengths => lengths as u16 + 2,
+    });
     let room = inside.height >= CHART_ROWS + rows && inside.width >= 50;
     Rect { height: if room { inside.height - rows } else { inside.height }, ..inside }
 }
@@ -77,6 +80,8 @@ pub fn chart(state: &State, theme: &Theme, place: Rect) -> Option<Chart> {
     if done >= total {
         future.clear();
     }
+    // A loop of its own has a schedule that nobody knows.
+    future.retain(|(_, rate)| rate.is_finite());
     let whole = (1.0, total as f64);
     let columns = usize::from(place.width) * 4;
     let slice = Slice { bounds: Some(whole), columns, log: state.plot.log_x, ..Slice::default() };
@@ -124,6 +129,10 @@ struct Length {
 
 /// The updates that pass the same sequences with half, the present and twice the accumulation, and with none.
 fn lengths(header: &Header) -> Vec<Length> {
+    if header.config.model.arch == Arch::Loop {
+        // It accumulates as it likes.
+        return Vec::new();
+    }
     let now = (header.config.train.accumulate as u64).max(1);
     let mut settings = vec![1, now / 2, now, now.saturating_mul(2)];
     settings.retain(|accumulate| *accumulate > 0);
@@ -152,6 +161,9 @@ fn note(header: &Header, lengths: &[Length], room: usize) -> String {
 
 /// Every length with the tokens of an update and the share of the warm-up.
 fn table(header: &Header, lengths: &[Length], theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    if lengths.is_empty() {
+        return;
+    }
     let train = &header.config.train;
     let head = format!("{:>12} {:>12} {:>14} {:>10}", "accumulate", "updates", "tokens each", "warm-up");
     write(area, 1, &Line::from(span(head, Role::Dim, theme)), buffer);

@@ -204,7 +204,7 @@ fn explained(state: &State, width: usize, most: usize) -> Vec<(String, Role)> {
         default => format!("; default {default}"),
     };
     let expected = if field.key == "model.preset" {
-        let names: Vec<_> = presets::PRESETS.iter().map(|preset| preset.name).collect();
+        let names: Vec<_> = presets::all().map(|preset| preset.name).collect();
         format!("one of {}", names.join(", "))
     } else {
         field.kind.expected()

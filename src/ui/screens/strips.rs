@@ -30,7 +30,7 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let Some(opened) = &state.tensors.opened else { return };
     let room = usize::from(area.width.saturating_sub(5));
     let mut heading = title(&format::elide_name(&opened.tensor, room), true, theme);
-    let keys = "Esc closes, ←→ move ";
+    let keys = theme.keys.told("{key:back} closes, ←→ move ", state.context());
     if heading.width() + keys.width() <= room + 3 {
         heading.push_span(span(keys, Role::Dim, theme));
     }

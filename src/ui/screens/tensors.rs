@@ -149,7 +149,7 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
 fn nothing(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let waiting;
     let text = if state.watching.is_none() {
-        "no run is open: start one on screen 3, or choose one on screen 4"
+        "no run is open: start one on screen {key:setup}, or choose one on screen {key:runs}"
     } else if let Some(waits) = &state.link.waits {
         waiting = waits.sentence();
         &waiting
@@ -160,7 +160,8 @@ fn nothing(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     } else {
         "reading the last checkpoint"
     };
-    for (row, line) in format::wrap(text, usize::from(area.width)).into_iter().enumerate() {
+    let text = theme.keys.told(text, state.context());
+    for (row, line) in format::wrap(&text, usize::from(area.width)).into_iter().enumerate() {
         write(area, row as u16, &Line::from(span(line, Role::Dim, theme)), buffer);
     }
 }

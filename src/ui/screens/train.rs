@@ -28,7 +28,8 @@ const CELLS: u64 = 16;
 pub fn status(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let view = state.view();
     if state.watching.is_none() {
-        let text = " no run is open: press 3 to set one up, 4 to look at an earlier one";
+        let text = " no run is open: press {key:setup} to set one up, {key:runs} to look at an earlier one";
+        let text = theme.keys.told(text, state.context());
         write(area, 0, &Line::from(span(text, Role::Dim, theme)), buffer);
         return;
     }
@@ -107,7 +108,7 @@ fn figures(state: &State, view: &RunView, theme: &Theme, area: Rect, buffer: &mu
     }
     if figures.is_empty() {
         let text = match &state.link.waits {
-            Some(waits) => format!(" {}", waits.sentence()),
+            Some(waits) => theme.keys.told(&format!(" {}", waits.sentence()), state.context()),
             None => " the worker is starting: reading the data, building the model".to_owned(),
         };
         let text = format::cut(&text, usize::from(area.width));

@@ -14,7 +14,10 @@ use crate::{
     data::{Batch, IGNORE, Pass},
     optim::{self, ParameterUpdates},
     protocol::{StateDetail, StateTensor, TensorState},
-    run::{RunDir, sample},
+    run::{
+        RunDir, sample,
+        script::{self, Deed},
+    },
 };
 
 /// Training whose updates do what they are told to.
@@ -32,6 +35,8 @@ type Failure = (u64, Phase, &'static str);
 const GOOD: Outcome = Outcome { loss: 2.0, grad_norm: 1.0, skipped: false, empty: false };
 const BAD: Outcome = Outcome { loss: f64::INFINITY, grad_norm: f64::NAN, skipped: true, empty: false };
 const EMPTY: Outcome = Outcome { loss: f64::NAN, grad_norm: 0.0, skipped: false, empty: true };
+/// A run of a few updates has no room for the usual one.
+const NO_WARMUP: &str = "schedule.warmup_updates=0";
 const SCORED: Evaluation =
     Evaluation { loss: 0.5, targets: 40, accuracy: Some(0.75), f1: Some(0.8), f1_macro: Some(0.7) };
 
@@ -115,6 +120,7 @@ fn window(epoch: u64, position: u64) -> Batches {
         targets: vec![66, IGNORE],
         lengths: vec![1],
         target_count: 1,
+        own: None,
     };
     Batches { micro_batches: vec![batch], target_count: 1, after: Cursor { epoch, position } }
 }
@@ -162,7 +168,7 @@ fn ran_in(
         config,
         events,
         requests: channel().1,
-        script: Vec::new(),
+        script: script::read(&run).unwrap(),
         status: Arc::default(),
         stop: Arc::default(),
         started: Instant::now(),
@@ -204,6 +210,33 @@ impl Ran {
 /// One long epoch.
 fn straight(count: u64) -> Vec<(u64, u64)> {
     (1..=count).map(|position| (0, position)).collect()
+}
+
+#[test]
+fn settings_among_the_commands_end_a_part_of_the_run_with_a_checkpoint_to_go_on_from() {
+    let set = vec!["train.accumulate=2".to_owned()];
+    let given = [
+        Given { at_update: 1, deed: Deed::Command(Command::LearningRate { value: Some(0.5) }) },
+        Given { at_update: 2, deed: Deed::Settings(set.clone()) },
+        Given { at_update: 3, deed: Deed::Command(Command::Stop) },
+    ];
+    let write = |run: &RunDir| script::write(run, &given).unwrap();
+    // The run would go on, or have made all of its updates there.
+    for (most, reason) in
+        [("train.max_updates=9", Reason::Stopped), ("train.max_updates=2", Reason::Finished)]
+    {
+        let ran = ran_in(None, &[most, NO_WARMUP], &straight(9), &[GOOD; 9], write);
+        assert_eq!((ran.ending.reason, ran.ending.done.updates), (reason, 2));
+        let turn = Turn { update: 2, set: set.clone(), script: given[2..].to_vec() };
+        assert_eq!(ran.ending.turn, Some(turn));
+        assert_eq!(ran.updates()[1].learning_rate, 0.5);
+        assert!(ran.alerts().is_empty(), "{:?}", ran.alerts());
+        assert_eq!(stored::latest_checkpoint(&ran.run).unwrap().unwrap().update, 2);
+    }
+    let ended = ran_in(None, &["train.max_updates=1", NO_WARMUP], &straight(9), &[GOOD; 9], write);
+    assert_eq!(ended.ending.turn, None);
+    let told = "before 3 of its commands: learning_rate at update 1";
+    assert!(ended.alerts()[0].contains(told), "{:?}", ended.alerts());
 }
 
 #[test]
