@@ -202,24 +202,23 @@ impl Dataset {
             ..DataReport::default()
         };
         let (train, validation) = split(corpus.text, &corpus.ends, validation_fraction);
+        let store = store.filter(|_| !matches!(choice, Choice::Bytes));
+        let key = store
+            .map_or_else(String::new, |_| store::key(&[choice.identity().as_bytes(), &train, &validation]));
         let encoder = match choice.ready()? {
             Ready::Now(encoder) => encoder,
-            Ready::Learn(size) => {
-                let key = store::key(&[b"text", size.to_string().as_bytes(), &train]);
-                bpe::kept_or_learnt(size, store, &key, || {
-                    bpe::learn(size, Task::LanguageModel, |pupil| {
-                        encode::each_document(&train, &mut |text| {
-                            pupil.read(text);
-                            Ok(())
-                        })
+            Ready::Learn(size) => bpe::kept_or_learnt(size, store, &key, || {
+                bpe::learn(size, Task::LanguageModel, |pupil| {
+                    encode::each_document(&train, &mut |text| {
+                        pupil.read(text);
+                        Ok(())
                     })
-                })?
-            }
+                })
+            })?,
         };
         encoder.fits(Task::LanguageModel, vocab_size)?;
         encoder.ends_documents(report.documents)?;
-        let train = encode::in_memory(&encoder, train)?;
-        let validation = encode::in_memory(&encoder, validation)?;
+        let (train, validation) = encode::kept_or_made(store, &key, &encoder, [train, validation])?;
         Self::opened(Opened { train, validation, report, encoder }, seq_len)
     }
 
@@ -423,6 +422,34 @@ mod tests {
         let places: Vec<usize> =
             some.iter().flat_map(|batch| (0..batch.rows).map(|row| place(batch.row(row).0))).collect();
         assert!(places.is_sorted() && places[9] > everything.len() * 8 / 10, "{places:?}");
+    }
+
+    #[test]
+    fn what_is_made_of_the_stories_is_made_once() {
+        use std::{fs, os::unix::fs::MetadataExt, path::PathBuf};
+
+        let settings = ["data.tokenizer=bpe:300", "model.vocab_size=300"];
+        let config = Layers::new().with_assignments(settings).unwrap().resolve().unwrap().config;
+        let folder = tempfile::tempdir().unwrap();
+        let open = || {
+            let dataset = Dataset::open_kept_in(&config, folder.path(), &mut |_| ()).unwrap();
+            (dataset.batch(&[0, 7, 700]), dataset.report().clone())
+        };
+        let kept = |kind: &str| -> PathBuf {
+            let all: Vec<PathBuf> =
+                fs::read_dir(folder.path().join(kind)).unwrap().map(|entry| entry.unwrap().path()).collect();
+            assert_eq!(all.len(), 1, "{all:?}");
+            all[0].clone()
+        };
+        let first = open();
+        let numbers = || [kept("vocabularies"), kept("tokens")].map(|path| path.metadata().unwrap().ino());
+        let before = numbers();
+        assert_eq!((open(), numbers()), (first.clone(), before));
+        // Torn: made again, and the same.
+        fs::write(kept("vocabularies"), "\"{").unwrap();
+        fs::write(kept("tokens").join("train"), "torn").unwrap();
+        assert_eq!(open(), first);
+        assert_ne!(numbers()[0], before[0]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use rayon::prelude::*;
 
 use super::{
     DataError,
+    store::Store,
     token_file::TokenWriter,
     tokenizer::{Encoder, FileEncoder},
     tokens::{SEPARATOR, Tokens},
@@ -231,13 +232,43 @@ fn encoded(encoder: &FileEncoder, batch: Batch) -> Encoded {
 /// The tokenizer fails on a text, or makes an id that its own vocabulary does not have.
 pub(super) fn in_memory(encoder: &Encoder, text: Vec<u8>) -> Result<Tokens, DataError> {
     let Encoder::File(file) = encoder else { return Ok(Tokens::from_bytes(text)) };
-    let mut stream = Stream::new(encoder, Vec::with_capacity(text.len() / 4), String::new());
-    each_document(&text, &mut |piece| match piece {
+    let ids = through(encoder, &text, Vec::with_capacity(text.len() / 4))?;
+    Ok(Tokens::from_ids(ids, file.vocabulary()))
+}
+
+/// The same of what is trained on and what is held out, kept in the store under that key: made once, where that takes
+/// time and the store can be written.
+///
+/// # Errors
+/// As [`in_memory`].
+pub(super) fn kept_or_made(
+    store: Option<&Store>,
+    key: &str,
+    encoder: &Encoder,
+    [train, validation]: [Vec<u8>; 2],
+) -> Result<(Tokens, Tokens), DataError> {
+    let made = |store: &Store| {
+        let mut pending = store.begin(key, encoder.vocabulary()).ok()?;
+        through(encoder, &train, &mut pending.train).ok()?;
+        through(encoder, &validation, &mut pending.validation).ok()?;
+        pending.finish().ok()?;
+        store.tidy(key);
+        store.tokens(key)
+    };
+    match store.and_then(|store| store.tokens(key).or_else(|| made(store))) {
+        Some(tokens) => Ok(tokens),
+        None => Ok((in_memory(encoder, train)?, in_memory(encoder, validation)?)),
+    }
+}
+
+/// Hands the ids of such a text on.
+fn through<K: Keeps>(encoder: &Encoder, text: &[u8], out: K) -> Result<K, DataError> {
+    let mut stream = Stream::new(encoder, out, String::new());
+    each_document(text, &mut |piece| match piece {
         Some(piece) => stream.push(piece),
         None => stream.end(),
     })?;
-    drop(text);
-    Ok(Tokens::from_ids(stream.finish()?, file.vocabulary()))
+    stream.finish()
 }
 
 /// The documents of a text one after another: each as a whole, and nothing where it ends.

@@ -6,7 +6,7 @@
 //! labelled    sentences with a label: the built-in pairs, or .csv, .tsv and .jsonl files
 //! parquet     columns of a Parquet table, where the feature is on
 //! tokenizer   text becomes ids: its bytes, or a Hugging Face tokenizer.json
-//! unborne     what the library behind that does not bear
+//! unborne     what the libraries behind these do not bear
 //! bpe         a vocabulary learnt from the text
 //! encode      a stream of documents becomes a stream of ids, on all cores
 //! store       tokens and vocabularies that are kept on the disk

@@ -3,12 +3,9 @@
 //! Only the pages that hold those rows are in memory, whatever the size of the file and of its row groups.
 
 use std::{
-    cell::Cell,
     fs::File,
     io::{self, Read, Seek, SeekFrom},
-    panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook},
     path::Path,
-    sync::Once,
 };
 
 use ::parquet::{
@@ -20,7 +17,7 @@ use ::parquet::{
     schema::types::Type,
 };
 
-use super::{DataError, corpus::unreadable, error::RowFault, text::unpack::Meter};
+use super::{DataError, corpus::unreadable, error::RowFault, text::unpack::Meter, unborne::held};
 
 /// Rows that are decoded at once: a row may be a whole book.
 const AT_ONCE: usize = 64;
@@ -309,32 +306,12 @@ fn values<T: DataType>(
     Ok(cells.into_iter())
 }
 
-thread_local! {
-    /// Whether a panic of this thread is caught and told as a damaged file.
-    static CAUGHT: Cell<bool> = const { Cell::new(false) };
-}
-
-/// What the reader says; it may panic over a file that is damaged, and nothing is written about that.
+/// What the reader says; it may panic over a file that is damaged.
 fn guarded<T>(path: &str, read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, DataError> {
-    static SET: Once = Once::new();
-    SET.call_once(|| {
-        let before = take_hook();
-        set_hook(Box::new(move |panic| {
-            if !CAUGHT.try_with(Cell::get).unwrap_or(false) {
-                before(panic);
-            }
-        }));
-    });
-    CAUGHT.set(true);
-    let outcome = catch_unwind(AssertUnwindSafe(read));
-    CAUGHT.set(false);
-    let problem = match outcome {
-        Ok(Ok(value)) => return Ok(value),
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => "its reader gave up".to_owned(),
-    };
-    let problem = problem.split_whitespace().collect::<Vec<_>>().join(" ");
-    Err(DataError::DamagedTable { path: path.to_owned(), problem })
+    held(read).map_err(|problem| {
+        let problem = problem.split_whitespace().collect::<Vec<_>>().join(" ");
+        DataError::DamagedTable { path: path.to_owned(), problem }
+    })
 }
 
 #[cfg(test)]

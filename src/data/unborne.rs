@@ -1,7 +1,11 @@
-//! What Hugging Face's `tokenizers` does not bear: files at which it panics, and those for which it asks for memory that
-//! nothing in them bears out.
+//! What libraries do not bear: files at which they panic, and those for which Hugging Face's `tokenizers` asks for memory
+//! that nothing in them bears out.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    cell::Cell,
+    panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook},
+    sync::Once,
+};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -55,9 +59,26 @@ fn trie_bytes(map: &str) -> Option<u64> {
     Some(u64::from(u32::try_from(bits >> 4).ok()?.swap_bytes()))
 }
 
-/// Does something with the library, whose panics are told as its errors are.
+thread_local! {
+    /// Whether a panic of this thread is told as an error.
+    static HELD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does something with a library, whose panics are told as its errors are, and by nobody else.
 pub(super) fn held<T, E: std::fmt::Display>(work: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
-    match catch_unwind(AssertUnwindSafe(work)) {
+    static SET: Once = Once::new();
+    SET.call_once(|| {
+        let before = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !HELD.try_with(Cell::get).unwrap_or(false) {
+                before(panic);
+            }
+        }));
+    });
+    let outer = HELD.replace(true);
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    HELD.set(outer);
+    match outcome {
         Ok(done) => done.map_err(|error| error.to_string()),
         Err(panic) => {
             let said = panic.downcast_ref::<String>().map(String::as_str);

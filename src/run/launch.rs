@@ -255,8 +255,8 @@ fn text(resolved: &Resolved) -> Option<String> {
     let path = config.data.path.as_ref().filter(|_| config.model.arch.task() == Task::LanguageModel)?;
     let name = Path::new(path);
     let layout = file_kind::of(name).1;
-    let rows = matches!(layout, Layout::Lines | Layout::Delimited(_));
     let json = file_kind::extension(&file_kind::unpacked(name).1).is_some_and(|kind| kind == "json");
+    let rows = matches!(layout, Layout::Lines | Layout::Delimited(_));
     if json || rows && config.data.field.is_empty() {
         return Some(format!(
             "{path} is trained on as the text it is, with its marks and the names of its columns"

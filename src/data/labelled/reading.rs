@@ -7,7 +7,7 @@ use super::{
         DataError, Stage,
         text::{
             chunks::Chunks,
-            kind,
+            kind::OTHER,
             listing::Listing,
             scan::{Ticker, Watch, passed_over},
             unpack::Meter,
@@ -53,7 +53,7 @@ impl Examples {
                 }
                 // That a folder of tables has a page about them in it is no news.
                 Err(DataError::NotATable { .. }) if listing.is_folder() => {
-                    examples.left_out.add(kind::OTHER, None);
+                    examples.left_out.add(OTHER, None);
                 }
                 Err(error) => match passed_over(&error).filter(|_| listing.is_folder()) {
                     Some((reason, place)) => {
@@ -131,7 +131,7 @@ impl Pass<'_, '_> {
     }
 
     #[cfg(not(feature = "parquet"))]
-    fn columnar(&self, path: &Path, _: &Meter) -> Result<Vec<Example>, DataError> {
+    fn columnar(&mut self, path: &Path, _: &Meter) -> Result<Vec<Example>, DataError> {
         Err(DataError::Parquet { path: path.display().to_string() })
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::config::file_kind::{self, Layout, Packing};
+use crate::config::file_kind::{Layout, Packing, extension, of, unpacked};
 
 /// Extensions that are read inside a folder, in lower case; upper case is read too.
 const EXTENSIONS: &[&str] = &[
@@ -22,16 +22,15 @@ pub(in crate::data) const OTHER: &str = "other extension";
 
 /// Why a file of that name is not read inside a folder; nothing if it is.
 pub(super) fn passed_over(path: &Path) -> Option<&'static str> {
-    match file_kind::of(path) {
+    match of(path) {
         (Packing::None, Layout::Parquet) if cfg!(feature = "parquet") => None,
         (Packing::None, Layout::Parquet) => {
             Some("Parquet, for which this program was built without a reader")
         }
         (_, Layout::Parquet) => Some("packed Parquet"),
         _ => {
-            let (_, inner) = file_kind::unpacked(path);
-            let known =
-                file_kind::extension(&inner).is_some_and(|extension| EXTENSIONS.contains(&&*extension));
+            let (_, inner) = unpacked(path);
+            let known = extension(&inner).is_some_and(|extension| EXTENSIONS.contains(&&*extension));
             (!known).then_some(OTHER)
         }
     }
