@@ -131,7 +131,7 @@ impl Pass<'_, '_> {
     }
 
     #[cfg(not(feature = "parquet"))]
-    fn columnar(&mut self, path: &Path, _: &Meter) -> Result<Vec<Example>, DataError> {
+    fn columnar(&self, path: &Path, _: &Meter) -> Result<Vec<Example>, DataError> {
         Err(DataError::Parquet { path: path.display().to_string() })
     }
 
