@@ -75,7 +75,7 @@ impl Beginning {
         let before = run.config()?;
         let now = before.changed(&run.explicit()?, set)?;
         let changed = before.differences(&now.config);
-        let changed = changed.into_iter().map(|(key, was, is)| [key.to_owned(), was, is]).collect();
+        let changed = changed.into_iter().map(|(key, was, is)| [key.into_owned(), was, is]).collect();
         let good = checkpoint::newest_good(run)?;
         let found = good.as_ref().map_or(0, |good| good.info.update);
         anyhow::ensure!(found == update, "the checkpoint of update {update} could not be written");
