@@ -147,7 +147,7 @@ const fn about(action: Action, name: &'static str, help: &'static str) -> About 
 pub const ACTIONS: &[About] = &[
     about(Action::Show(Screen::Train), "train", "the Train screen"),
     about(Action::Show(Screen::State), "state", "the State screen: the optimizer's tensors"),
-    about(Action::Show(Screen::Setup), "setup", "the Setup screen: the next run"),
+    about(Action::Show(Screen::Setup), "setup", "the Setup screen: the next run, its memory"),
     about(Action::Show(Screen::Runs), "runs", "the Runs screen: all runs"),
     about(Action::PauseResume, "pause", "pause training, or resume it"),
     about(Action::StepUpdate, "step", "one update while paused"),

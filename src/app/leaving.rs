@@ -28,6 +28,17 @@ impl State {
         watched.into_iter().chain(&self.others.runs).map(|run| &*run.name).collect()
     }
 
+    /// Names of the runs that one that is started now trains beside, and of those that wait for their turn: what this UI
+    /// watches or left, and whatever else the list tells of.
+    pub fn beside(&self) -> (Vec<&str>, Vec<&str>) {
+        let watched = self.watching.as_ref().filter(|_| self.is_live());
+        let known = |id: &str| self.is_watched(id) || self.others.runs.iter().any(|run| run.id == id);
+        let unknown = || self.runs.all.iter().filter(|row| !known(&row.id));
+        let here = watched.into_iter().chain(&self.others.runs).map(|run| &*run.name);
+        let live = here.chain(unknown().filter(|row| row.is_live()).map(|row| &*row.name)).collect();
+        (live, unknown().filter(|row| row.state == "queued").map(|row| &*row.name).collect())
+    }
+
     /// Asks what becomes of live runs; leaves when there are none.
     pub(super) fn quit(&mut self) -> Vec<Effect> {
         if self.live_here().is_empty() && !self.starting {
@@ -162,6 +173,26 @@ mod tests {
 
     fn said(state: &State) -> &str {
         state.notice.as_ref().map_or("", |notice| &notice.text)
+    }
+
+    #[test]
+    fn a_run_that_the_list_tells_of_is_asked_about_before_another_is_started() {
+        let mut state = recorded::watching(Screen::Setup, "adamw");
+        state.update(Msg::Events(vec![recorded::ended(Reason::Finished, 600)]));
+        state.update(Msg::Alive(false));
+        let mut rows = recorded::run_rows();
+        rows[0].state = "queued".into();
+        state.update(Msg::Runs(rows.clone()));
+        assert_eq!(state.beside(), (Vec::new(), vec!["nano-sgd"]));
+        assert!(act(&mut state, Action::Start).is_empty());
+        assert_eq!(state.context(), Context::StartBeside);
+        act(&mut state, Action::Back);
+        // While it drafts the list is read again, until nothing of it is live.
+        assert!(state.update(Msg::Tick { now: 100.0 }).contains(&Effect::LoadRuns));
+        rows[0].state = "done".into();
+        state.update(Msg::Runs(rows));
+        assert!(!state.update(Msg::Tick { now: 200.0 }).contains(&Effect::LoadRuns));
+        assert!(matches!(act(&mut state, Action::Start)[..], [Effect::Start { .. }]));
     }
 
     fn other() -> RunRef {

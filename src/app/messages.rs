@@ -297,7 +297,9 @@ impl State {
         }
         effects.extend(self.ask_room());
         let listed = self.runs.asked.is_some_and(|asked| now - asked < LIST_SECONDS);
-        if self.screen == Screen::Runs && !listed {
+        // Whoever drafts is asked about what else trains, and not about what has ended since.
+        let drafting = || self.screen == Screen::Setup && self.beside() != (Vec::new(), Vec::new());
+        if !listed && (self.screen == Screen::Runs || drafting()) {
             self.runs.asked = Some(now);
             effects.push(Effect::LoadRuns);
         }

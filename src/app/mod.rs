@@ -62,6 +62,9 @@ use tensors::{History, Tensors};
 pub const SMOOTHING: [f64; 4] = [0.9, 0.97, 0.99, 0.0];
 /// Seconds a notice stays.
 const NOTICE_SECONDS: f64 = 6.0;
+/// Seconds after which a notice gives way to whoever goes on, and after which an error does.
+const READ_SECONDS: f64 = 1.0;
+const READ_ERROR_SECONDS: f64 = 3.0;
 /// Seconds between two questions for statistics.
 const ASK_SECONDS: f64 = 0.5;
 /// Where the State screen's figures come from when they were read from the last checkpoint.
@@ -536,6 +539,9 @@ impl State {
             _ => false,
         };
         self.revision += u64::from(!silent);
+        if matches!(msg, Msg::Action(_) | Msg::Input(_) | Msg::Click { .. } | Msg::Tab(_)) {
+            self.was_read();
+        }
         match msg {
             Msg::Tick { now } => return self.tick(now),
             Msg::Action(action) => return self.act(action),
@@ -629,6 +635,18 @@ impl State {
     /// Shows a line at the bottom for some seconds.
     pub fn say(&mut self, text: impl Into<String>, error: bool) {
         self.notice = Some(Notice { text: text.into(), error, until: self.now + NOTICE_SECONDS });
+    }
+
+    /// Who goes on after a moment has read what was said.
+    fn was_read(&mut self) {
+        let now = self.now;
+        let read = |notice: &mut Notice| {
+            let seconds = if notice.error { READ_ERROR_SECONDS } else { READ_SECONDS };
+            now - (notice.until - NOTICE_SECONDS) > seconds
+        };
+        if self.leaving.is_none() {
+            self.notice.take_if(read);
+        }
     }
 
     fn is_watched(&self, id: &str) -> bool {

@@ -1,7 +1,7 @@
 //! The memory that the device of the draft has free now, and whether the draft fits into it.
 
 use super::{Effect, State, action::Screen};
-use crate::config::DeviceName;
+use crate::config::{DeviceName, layers::Key};
 
 /// Seconds between two looks at the memory while the draft is shown.
 const LOOK_AGAIN: f64 = 5.0;
@@ -64,6 +64,18 @@ impl State {
         let wanted = self.form.resolved.config.train.device;
         let (asked, is, room) = self.rooms.told?;
         (asked == wanted).then_some(()).and(room).map(|room| (is, room))
+    }
+
+    /// What the draft has otherwise than the last run: key, value here and value there. A device that was chosen by
+    /// itself and came to the same is no change.
+    pub fn changes(&self) -> Vec<(Key, String, String)> {
+        let wanted = self.form.resolved.config.train.device;
+        let is = self.rooms.told.filter(|(asked, ..)| *asked == wanted).map(|(_, is, _)| is.to_string());
+        let mut changes = self.form.differences();
+        changes.retain(|(key, _, there)| {
+            *key != "train.device" || is.as_deref() != Some(there.trim_matches('"'))
+        });
+        changes
     }
 
     /// Whether the draft has room on its device, as far as that is known.

@@ -326,6 +326,8 @@ impl State {
     /// Aligns the curves of the Runs screen by the fork point, or no more.
     pub(super) fn align_fork(&mut self) -> Vec<super::Effect> {
         self.runs.from_fork = !self.runs.from_fork;
+        // It is about the curves: they are what is shown.
+        self.runs.scatter = false;
         if self.runs.from_fork && self.runs.shown().iter().all(|row| self.runs.fork_point(row).is_none()) {
             self.say("none of these runs is a fork of another: all begin at 0", false);
         }

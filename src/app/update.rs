@@ -15,7 +15,7 @@ use super::{
 use crate::protocol::Command;
 
 /// Lines of the help.
-pub(crate) const HELP_LINES: usize = 138;
+pub(crate) const HELP_LINES: usize = 140;
 
 impl State {
     /// Does one action.
@@ -378,7 +378,7 @@ impl State {
                 self.say(format!("the draft cannot start: {why}"), true);
                 Vec::new()
             }
-            Ok(_) if (self.is_live() || !self.others.runs.is_empty()) && !beside => {
+            Ok(_) if !beside && self.beside() != (Vec::new(), Vec::new()) => {
                 self.overlay = Overlay::StartBeside;
                 Vec::new()
             }

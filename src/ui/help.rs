@@ -5,13 +5,18 @@ use ratatui::{buffer::Buffer, layout::Rect, text::Line};
 use super::{
     format, keymap,
     keys::contexts,
+    layout::is_tiny,
+    screens::curves::corner,
     theme::{Role, Theme},
-    widgets::{dialog, span, write, write_right},
+    widgets::{dialog, placed, span, write},
 };
 use crate::app::{State, action::Action, link::Control};
 
-/// Columns of the keys.
+/// Columns of the keys, and of the keys where a line is short.
 const KEYS: usize = 16;
+const FEW: usize = 10;
+/// Columns of the box.
+const WIDTH: u16 = 76;
 
 /// What signs on the screens say.
 const SIGNS: &[(&str, &str)] = &[
@@ -42,7 +47,13 @@ fn sections(theme: &Theme) -> Vec<Section> {
 }
 
 /// The lines of the help that hold the text; all of them without one.
-fn lines(theme: &Theme, search: &str) -> Vec<Line<'static>> {
+fn lines(theme: &Theme, search: &str, width: usize) -> Vec<Line<'static>> {
+    // Where a line is very short the keys stand above what they do.
+    let columns = match width {
+        0..30 => 0,
+        30..50 => FEW,
+        _ => KEYS,
+    };
     let wanted = search.trim().to_lowercase();
     let mut lines: Vec<Line<'static>> = Vec::new();
     for (heading, entries) in sections(theme) {
@@ -59,10 +70,22 @@ fn lines(theme: &Theme, search: &str) -> Vec<Line<'static>> {
         }
         lines.push(Line::from(span(heading, Role::Title, theme)));
         for (keys, what) in found {
-            lines.push(Line::from(vec![
-                span(format!("  {:<KEYS$}", format::cut(keys, KEYS)), Role::Key, theme),
-                span(*what, Role::Text, theme),
-            ]));
+            let told = format::wrap(what, width.saturating_sub(columns + 2));
+            if columns == 0 {
+                lines.push(Line::from(span(keys.clone(), Role::Key, theme)));
+                lines.extend(
+                    told.into_iter().map(|part| Line::from(span(format!("  {part}"), Role::Text, theme))),
+                );
+                continue;
+            }
+            let keys = format::wrap(keys, columns);
+            for row in 0..told.len().max(keys.len()) {
+                let part = |texts: &[String]| texts.get(row).cloned().unwrap_or_default();
+                lines.push(Line::from(vec![
+                    span(format!("  {:<columns$}", part(&keys)), Role::Key, theme),
+                    span(part(&told), Role::Text, theme),
+                ]));
+            }
         }
     }
     lines
@@ -81,15 +104,38 @@ fn heading(state: &State, theme: &Theme) -> String {
     }
 }
 
+/// Columns and rows of the box.
+pub const fn size(area: Rect) -> (u16, u16) {
+    (WIDTH, area.height.saturating_sub(2))
+}
+
+/// Columns of a line.
+fn columns(area: Rect) -> usize {
+    usize::from(if is_tiny(area) { area.width } else { WIDTH.min(area.width).saturating_sub(4) })
+}
+
 /// Lines that are seen at once.
 fn height(area: Rect) -> usize {
-    usize::from(area.height.saturating_sub(4))
+    usize::from(area.height.saturating_sub(if is_tiny(area) { 1 } else { 4 }))
+}
+
+/// The lines without a box, where there is no room for one.
+pub fn tiny(state: &State, scroll: usize, theme: &Theme, area: Rect) -> Vec<(String, Role)> {
+    let heading = if state.searching || !state.search.text().is_empty() {
+        format!("help /{}{}", state.search.text(), if state.searching { "█" } else { "" })
+    } else {
+        theme.keys.told("help, {key:back} closes", state.context())
+    };
+    let lines = lines(theme, state.search.text(), columns(area));
+    let first = scroll.min(lines.len().saturating_sub(height(area)));
+    let shown = lines.iter().skip(first).map(|line| (line.to_string().trim_end().to_owned(), Role::Text));
+    [(heading, Role::Title)].into_iter().chain(shown).collect()
 }
 
 /// The first line shown after such a movement; nothing for what is none.
 pub fn moved(state: &State, theme: &Theme, area: Rect, scroll: usize, action: Action) -> Option<usize> {
     let page = height(area).saturating_sub(1).max(1);
-    let most = lines(theme, state.search.text()).len().saturating_sub(height(area));
+    let most = lines(theme, state.search.text(), columns(area)).len().saturating_sub(height(area));
     let scroll = scroll.min(most);
     Some(match action {
         Action::Up => scroll.saturating_sub(1),
@@ -105,15 +151,14 @@ pub fn moved(state: &State, theme: &Theme, area: Rect, scroll: usize, action: Ac
 /// Draws the overlay.
 pub fn draw(state: &State, scroll: usize, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let search = state.search.text();
-    let lines = lines(theme, search);
-    let size = (76, area.height.saturating_sub(2));
+    let lines = lines(theme, search, columns(area));
     let cursor = if state.searching { "█" } else { "" };
     let heading = if state.searching || !search.is_empty() {
         format!("help /{}{cursor}", format::elide(search, 40))
     } else {
         heading(state, theme)
     };
-    let inside = dialog(area, size, &heading, buffer, theme);
+    let inside = dialog(area, size(area), &heading, buffer, theme);
     if lines.is_empty() {
         let text = format!("no line of the help holds `{}`", format::elide(search, 30));
         write(inside, 0, &Line::from(span(text, Role::Dim, theme)), buffer);
@@ -126,8 +171,7 @@ pub fn draw(state: &State, scroll: usize, theme: &Theme, area: Rect, buffer: &mu
         write(inside, row as u16, line, buffer);
     }
     if first < most {
-        let last = inside.height.saturating_sub(1);
-        write_right(inside, last, &Line::from(span("↓ more", Role::Dim, theme)), buffer);
+        corner(placed(area, size(area)), " ↓ more ", theme, buffer);
     }
 }
 
@@ -137,7 +181,7 @@ mod tests {
     use crate::app::{action::Screen, input::TextLine, recorded};
 
     fn text(search: &str) -> Vec<String> {
-        lines(&Theme::default(), search).iter().map(ToString::to_string).collect()
+        lines(&Theme::default(), search, 72).iter().map(ToString::to_string).collect()
     }
 
     #[test]

@@ -54,8 +54,8 @@ pub const BINDINGS: &[Binding] = &[
     bind(Train, &[letter('>')], Action::Later, ""),
     bind(Train, &[letter('0')], Action::WholeRun, ""),
     bind(Train, &[letter('X')], Action::LogX, ""),
-    bind(Train, &[letter('o')], Action::Overlay, ""),
-    bind(Train, &[letter('w')], Action::Samples, ""),
+    bind(Train, &[letter('o')], Action::Overlay, "overlay"),
+    bind(Train, &[letter('w')], Action::Samples, "texts"),
     bind(Tensors, &[letter('p'), letter(' ')], Action::PauseResume, ""),
     bind(Tensors, &[letter('.')], Action::StepUpdate, ""),
     bind(Tensors, &[letter(',')], Action::StepMicroBatch, ""),
@@ -70,13 +70,13 @@ pub const BINDINGS: &[Binding] = &[
     bind(Tensors, &[letter('v')], Action::NextView, ""),
     bind(Tensors, &[letter('b')], Action::Beside, ""),
     bind(Setup, &[letter('s'), key(KeyCode::Enter)], Action::Start, "start"),
-    bind(Setup, &[letter('Q')], Action::Queue, ""),
+    bind(Setup, &[letter('Q')], Action::Queue, "queue"),
     bind(Setup, &[letter('e')], Action::Edit, "edit"),
     bind(Setup, &[letter('o')], Action::NextOptimizer, "optimizer"),
     bind(Setup, &[letter(']')], Action::AccumulateUp, ""),
     bind(Setup, &[letter('[')], Action::AccumulateDown, "accumulate"),
     bind(Setup, &[key(KeyCode::Backspace), key(KeyCode::Delete)], Action::Reset, "reset"),
-    bind(Setup, &[letter('R')], Action::Recent, ""),
+    bind(Setup, &[letter('R')], Action::Recent, "recent"),
     bind(Runs, &[letter('m'), letter(' ')], Action::Mark, "mark"),
     bind(Runs, &[key(KeyCode::Enter)], Action::Open, "watch"),
     bind(Runs, &[letter('d'), key(KeyCode::Delete)], Action::Unqueue, ""),
@@ -84,13 +84,13 @@ pub const BINDINGS: &[Binding] = &[
     bind(Runs, &[letter('>')], Action::SortNext, "sort"),
     bind(Runs, &[letter('<')], Action::SortPrevious, ""),
     bind(Runs, &[letter('o')], Action::SortReverse, ""),
-    bind(Runs, &[letter('w')], Action::Scatter, ""),
-    bind(Runs, &[letter('R')], Action::ResumeRun, ""),
-    bind(Runs, &[letter('F')], Action::Fork, ""),
+    bind(Runs, &[letter('w')], Action::Scatter, "memory"),
+    bind(Runs, &[letter('R')], Action::ResumeRun, "resume"),
+    bind(Runs, &[letter('F')], Action::Fork, "fork"),
     bind(Runs, &[letter('E'), key(KeyCode::F(2))], Action::Rename, ""),
     bind(Runs, &[letter('a')], Action::Note, ""),
     bind(Runs, &[letter('z')], Action::AlignFork, ""),
-    bind(Runs, &[letter('D')], Action::Delete, ""),
+    bind(Runs, &[letter('D')], Action::Delete, "delete"),
     bind(Runs, &[letter('r')], Action::Refresh, ""),
     bind(Runs, &[letter('y')], Action::LogAxis, "log y"),
     bind(Runs, &[letter('S')], Action::Smoothing, "smooth"),
@@ -300,8 +300,8 @@ pub fn hints(keys: &Keymap, context: Context) -> Vec<Hint> {
         }
         _ => {}
     }
-    // The context's own keys first; help and quit are wanted most of the others.
     let shown = |wanted| keys.rows().iter().filter(move |row| row.context == wanted && !row.hint.is_empty());
+    // The context's own keys first; help and quit are wanted most of the others.
     let rows = shown(context).chain(shown(Context::Global).rev());
     let hint = |row: &super::keys::Row| {
         let mut key = row.keys.first()?.to_string();
@@ -312,6 +312,21 @@ pub fn hints(keys: &Keymap, context: Context) -> Vec<Hint> {
         Some(Hint { key, word: row.hint, msg: Some(Msg::Action(row.action)) })
     };
     rows.filter_map(hint).collect()
+}
+
+/// The same while a parameter is opened, where the keys of the table have nothing to do.
+pub fn opened_hints(keys: &Keymap) -> Vec<Hint> {
+    let own = [(Action::NextView, "side"), (Action::Beside, "beside a run"), (Action::Back, "close")];
+    let own = own.into_iter().filter_map(|(action, word)| {
+        let key = keys.first(action, Tensors)?.to_string();
+        Some(Hint { key, word, msg: Some(Msg::Action(action)) })
+    });
+    let everywhere = keys.rows().iter().rev().filter(|row| row.context == Global && !row.hint.is_empty());
+    let everywhere = everywhere.filter_map(|row| {
+        let key = row.keys.first()?.to_string();
+        Some(Hint { key, word: row.hint, msg: Some(Msg::Action(row.action)) })
+    });
+    own.chain(everywhere).collect()
 }
 
 #[cfg(test)]

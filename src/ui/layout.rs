@@ -21,6 +21,11 @@ pub const MIN_WIDTH: u16 = 40;
 /// The smallest screen that can be drawn on.
 pub const MIN_HEIGHT: u16 = 10;
 
+/// Whether there is no room for panels.
+pub const fn is_tiny(area: Rect) -> bool {
+    area.width < MIN_WIDTH || area.height < MIN_HEIGHT
+}
+
 /// One tab of the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tab {

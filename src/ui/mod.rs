@@ -50,7 +50,6 @@ use crate::{
     run::text::is_harmful,
 };
 
-use layout::{MIN_HEIGHT, MIN_WIDTH};
 use screens::{curves, run_list, runs, setup, tensors, train};
 use theme::{Role, Theme};
 use widgets::{span, write, write_right};
@@ -103,7 +102,7 @@ fn mend(buffer: &mut Buffer) {
 }
 
 fn paint(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
-    if area.width < MIN_WIDTH || area.height < MIN_HEIGHT {
+    if layout::is_tiny(area) {
         tiny::draw(state, theme, area, buffer);
         return theme.simplify(buffer);
     }
@@ -111,8 +110,12 @@ fn paint(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     if state.screen == Screen::Train {
         train::status(state, theme, layout::status(state, area), buffer);
     }
-    for (panel, place) in layout::panels(state, area) {
-        draw_panel(state, panel, theme, place, buffer);
+    let panels = layout::panels(state, area);
+    for (panel, place) in &panels {
+        draw_panel(state, *panel, theme, *place, buffer);
+    }
+    if let [(panel, place)] = panels[..] {
+        which(state, panel, theme, place, buffer);
     }
     footer::draw(state, theme, layout::footer(area), buffer);
     overlay::draw(state, theme, area, buffer);
@@ -131,6 +134,20 @@ fn draw_panel(state: &State, panel: Panel, theme: &Theme, area: Rect, buffer: &m
         Panel::List => run_list::list(state, theme, area, buffer),
         Panel::Curves => runs::curves(state, theme, area, buffer),
         Panel::Compare => runs::compare(state, theme, area, buffer),
+    }
+}
+
+/// Which of the screen's panels is shown where only one has room, and the key that leads to the next.
+fn which(state: &State, panel: Panel, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let all = state.screen.panels();
+    let Some(at) = all.iter().position(|known| *known == panel).filter(|_| all.len() > 1) else { return };
+    let key = theme.keys.told("{key:focus-next}", state.context());
+    let text = format!(" {key} {}/{} ", at + 1, all.len());
+    let width = text.width() as u16;
+    let Some(x) = area.right().checked_sub(width + 1).filter(|x| *x > area.x) else { return };
+    // What the panel says of itself stays.
+    if (x..x + width).all(|x| matches!(buffer[(x, area.y)].symbol(), "━" | "─")) {
+        write(Rect { x, width, height: 1, ..area }, 0, &Line::from(span(text, Role::Dim, theme)), buffer);
     }
 }
 
@@ -236,7 +253,7 @@ pub fn hit(state: &State, area: Rect, column: u16, row: u16) -> Option<Hit> {
 
 /// What lies at that cell below the overlays.
 pub fn hit_with(state: &State, keys: &keys::Keymap, area: Rect, column: u16, row: u16) -> Option<Hit> {
-    if area.width < MIN_WIDTH || area.height < MIN_HEIGHT {
+    if layout::is_tiny(area) {
         return None;
     }
     let at = ratatui::layout::Position { x: column, y: row };

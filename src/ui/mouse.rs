@@ -6,13 +6,7 @@ use ratatui::{
     layout::{Position, Rect},
 };
 
-use super::{
-    Hit, footer, help, hit_with, layout,
-    layout::{MIN_HEIGHT, MIN_WIDTH},
-    overlay, render,
-    screens::fork,
-    theme::Theme,
-};
+use super::{Hit, footer, help, hit_with, layout, overlay, render, screens::fork, theme::Theme};
 use crate::app::{
     Msg, State,
     action::Action,
@@ -51,7 +45,7 @@ pub fn messages(state: &State, theme: &Theme, area: Rect, event: MouseEvent) -> 
 
 fn click(state: &State, theme: &Theme, area: Rect, x: u16, y: u16) -> Vec<Msg> {
     let at = Position { x, y };
-    if area.width < MIN_WIDTH || area.height < MIN_HEIGHT {
+    if layout::is_tiny(area) {
         // A question takes the whole of a small screen: its heading, then a line for each answer.
         let asked = overlay::asked(state);
         let choice = asked.zip(y.checked_sub(1)).and_then(|(asked, line)| {

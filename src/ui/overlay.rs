@@ -46,12 +46,11 @@ const fn answer(action: Action, text: &'static str, short: &'static str) -> Answ
 
 /// The question that lies over the screen, if one does.
 pub fn asked(state: &State) -> Option<Asked> {
-    let several = state.live_here().len() > 1;
     let (heading, text, answers) = match &state.overlay {
         Overlay::Quit => (
             "leave",
             still_training(state),
-            if several {
+            if state.live_here().len() > 1 {
                 vec![
                     answer(Action::Detach, "detach: leave, the runs go on", "the runs go on"),
                     answer(
@@ -75,21 +74,14 @@ pub fn asked(state: &State) -> Option<Asked> {
             ),
             vec![answer(Action::Delete, "move it to the trash folder", "to the trash")],
         ),
-        Overlay::StartBeside => {
-            let slower = if several {
-                "They share the processor: every one of them gets slower."
-            } else {
-                "Two runs share the processor: both get slower."
-            };
-            (
-                "start another run",
-                format!("{} {slower}", still_training(state)),
-                vec![
-                    answer(Action::Start, "start the draft beside it", "beside it"),
-                    answer(Action::Queue, "queue it: it starts when its turn comes", "queue it"),
-                ],
-            )
-        }
+        Overlay::StartBeside => (
+            "start another run",
+            beside(state),
+            vec![
+                answer(Action::Start, "start the draft beside it", "beside it"),
+                answer(Action::Queue, "queue it: it starts when its turn comes", "queue it"),
+            ],
+        ),
         Overlay::Unqueue { name, .. } => (
             "leave the queue",
             format!("{name} waits for its turn."),
@@ -134,7 +126,39 @@ fn still_training(state: &State) -> String {
         }
         [only] if state.may_drive() => format!("{only} is still training."),
         [only] => format!("{only}, which is not on the screen, is still training."),
-        [first @ .., last] => format!("{} and {last} are still training.", first.join(", ")),
+        several => format!("{} are still training.", listed(several)),
+    }
+}
+
+/// What another run would be started beside.
+fn beside(state: &State) -> String {
+    let (live, waiting) = state.beside();
+    match (&live[..], &waiting[..]) {
+        ([], []) => "A run is still training. Two runs share the processor: both get slower.".to_owned(),
+        ([], waits) => format!(
+            "{} {} for a turn in the queue. Runs that share the processor get slower.",
+            listed(waits),
+            if waits.len() == 1 { "waits" } else { "wait" }
+        ),
+        ([only], _) => {
+            format!("{only} is still training. Two runs share the processor: both get slower.")
+        }
+        (several, _) => format!(
+            "{} are still training. They share the processor: every one of them gets slower.",
+            listed(several)
+        ),
+    }
+}
+
+/// Names in a row, the first of them where there are many.
+fn listed(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [first, second, third, rest @ ..] if rest.len() > 1 => {
+            format!("{first}, {second}, {third} and {} more", rest.len())
+        }
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
 
@@ -153,12 +177,17 @@ fn question(asked: &Asked, state: &State, theme: &Theme, area: Rect, buffer: &mu
     let (size, _) = measured(asked, area);
     let inside = dialog(area, size, asked.heading, buffer, theme);
     let below = paragraph(inside, 0, &asked.text, Role::Text, buffer, theme) + 1;
+    let room = usize::from(inside.width).saturating_sub(KEY + 2);
     for (row, answer) in (below..).zip(&asked.answers) {
         let key = theme.keys.first(answer.action, state.context());
         let key = key.map(|key| key.to_string()).unwrap_or_default();
         let spans = vec![
             span(format!("{key:>KEY$}"), Role::Key, theme),
-            span(format!("  {}", answer.text), Role::Text, theme),
+            span(
+                format!("  {}", format::first_fitting(&[answer.text, answer.short], room)),
+                Role::Text,
+                theme,
+            ),
         ];
         write(inside, row, &Line::from(spans), buffer);
     }
@@ -179,7 +208,7 @@ pub fn buttons(state: &State, area: Rect) -> Vec<(Rect, Action)> {
 pub fn place(state: &State, area: Rect) -> Option<Rect> {
     match &state.overlay {
         Overlay::None => None,
-        Overlay::Help { .. } => Some(placed(area, (76, area.height.saturating_sub(2)))),
+        Overlay::Help { .. } => Some(placed(area, help::size(area))),
         Overlay::Palette(palette) => Some(placed(area, palette_size(palette, area))),
         // It is as high as what it tells.
         Overlay::Check(_) => Some(placed(area, (screens::check::WIDTH, area.height))),
@@ -236,12 +265,16 @@ fn palette(palette: &Palette, screen: Screen, theme: &Theme, area: Rect, buffer:
     }
     let selected = palette.selected.min(matches.len() - 1);
     let (first, height) = seen(palette, inside);
+    let listed = matches.iter().skip(first).take(height);
+    let longest = listed.map(|choice| choice.name.len() + choice.argument.len() + 2).max();
+    let names =
+        if usize::from(inside.width) < 2 * NAME + NAME { longest.unwrap_or(NAME).min(NAME) } else { NAME };
     for (row, (at, choice)) in matches.iter().enumerate().skip(first).take(height).enumerate() {
         let name = format!("{} {}", choice.name, choice.argument);
         let key = key_of(choice.name, screen, theme);
-        let room = usize::from(inside.width).saturating_sub(NAME + 1 + key.width());
+        let room = usize::from(inside.width).saturating_sub(names + 1 + key.width());
         let help = format::cut(choice.help, room);
-        let spans = vec![span(format!("{name:<NAME$}"), Role::Strong, theme), span(help, Role::Text, theme)];
+        let spans = vec![span(format!("{name:<names$}"), Role::Strong, theme), span(help, Role::Text, theme)];
         write(inside, row as u16 + 2, &Line::from(spans), buffer);
         write_right(inside, row as u16 + 2, &Line::from(span(key, Role::Key, theme)), buffer);
         if at == selected {
@@ -317,7 +350,7 @@ mod tests {
                 (place.left()..place.right()).map(|x| buffer[(x, place.y)].symbol().to_owned()).collect()
             };
             for ((place, action), (key, word)) in
-                buttons.into_iter().zip([("F7", "detach"), ("s", "stop"), ("Esc", "cancel")])
+                buttons.into_iter().zip([("F7", "the run goes on"), ("s", "stop"), ("Esc", "cancel")])
             {
                 let text = row(place);
                 assert!(text.trim_start().starts_with(key) && text.contains(word), "{action:?}: {text}");

@@ -1,8 +1,11 @@
 //! What the screens say without room for panels: one figure a line.
 
+use ratatui::layout::Rect;
+
 use super::{
-    format,
+    format, help,
     layout::{MIN_HEIGHT, MIN_WIDTH},
+    screens::samples,
     theme::{Role, Theme},
 };
 use crate::app::{
@@ -13,7 +16,8 @@ use crate::app::{
 type Lines = Vec<(String, Role)>;
 
 /// What the screen, or what is being typed or told over it, says in a few lines; nothing of the Train screen with a run.
-pub(super) fn lines(state: &State, theme: &Theme, width: usize) -> Option<Lines> {
+pub(super) fn lines(state: &State, theme: &Theme, area: Rect) -> Option<Lines> {
+    let width = usize::from(area.width);
     let told = |text: &str| theme.keys.told(text, state.context());
     match &state.overlay {
         Overlay::Palette(palette) => return Some(command(palette, width)),
@@ -27,8 +31,9 @@ pub(super) fn lines(state: &State, theme: &Theme, width: usize) -> Option<Lines>
                 (told("{key:back} cancel"), Role::Dim),
             ]);
         }
-        Overlay::Help { .. } => {
-            return Some(vec![("no room for the help".to_owned(), Role::Text), too_small()]);
+        Overlay::Help { scroll } => return Some(help::tiny(state, *scroll, theme, area)),
+        Overlay::Samples { back, scroll } => {
+            return Some(samples::tiny(state.view(), *back, *scroll, theme, area));
         }
         _ => {}
     }
@@ -43,7 +48,9 @@ pub(super) fn lines(state: &State, theme: &Theme, width: usize) -> Option<Lines>
     };
     if let Some(notice) = &state.notice {
         let role = if notice.error { Role::Bad } else { Role::Good };
-        lines.insert(1.min(lines.len()), (told(&notice.text), role));
+        let at = 1.min(lines.len());
+        let told = format::wrap(&told(&notice.text), width);
+        lines.splice(at..at, told.into_iter().map(|line| (line, role)));
     }
     lines.push(too_small());
     Some(lines)
@@ -120,7 +127,10 @@ fn setup(state: &State, width: usize) -> Lines {
         lines.push((format::elide(&name, width), Role::Title));
     }
     if let Some(Row::Field(field)) = form.rows().get(form.cursor()) {
-        let name = field.key.rsplit('.').next().unwrap_or(field.key);
+        let name = match field.key {
+            "optimizer.name" => "optimizer",
+            key => key.rsplit('.').next().unwrap_or(key),
+        };
         let value = match &form.editing {
             Some(line) => format!("{}█", line.text()),
             None => format::setting(&form.value(field.key)),
@@ -131,6 +141,11 @@ fn setup(state: &State, width: usize) -> Lines {
     match &form.error {
         Some(error) => lines.push((format!("✗ {}", error.text), Role::Bad)),
         None => lines.push((format!("{batch} {fit}"), Role::Text)),
+    }
+    if let Some(ledger) = form.ledger() {
+        let (state, total) = (format::bytes(ledger.state_bytes), format::bytes(ledger.total_bytes_estimated));
+        let texts = [format!("state {state} of ~{total}"), format!("~{total}")];
+        lines.push((format::first_fitting(&texts, width).to_owned(), Role::Optimizer));
     }
     lines
 }

@@ -1,5 +1,6 @@
 //! Every screen and overlay at four sizes as text, and their colours in two themes; and every screen at any size.
 
+mod keys;
 mod limits;
 mod looks;
 mod states;

@@ -35,7 +35,7 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         return;
     }
     let width = usize::from(area.width);
-    if let Some(lines) = small::lines(state, theme, width) {
+    if let Some(lines) = small::lines(state, theme, area) {
         return print(lines, theme, area, buffer);
     }
     let Some((status, run)) = state.status().zip(state.watching.as_ref()) else { return };
@@ -67,7 +67,8 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     }
     if let Some(notice) = &state.notice {
         let role = if notice.error { Role::Bad } else { Role::Good };
-        lines.insert(1, (theme.keys.told(&notice.text, state.context()), role));
+        let told = format::wrap(&theme.keys.told(&notice.text, state.context()), width);
+        lines.splice(1..1, told.into_iter().map(|line| (line, role)));
     }
     lines.push((format!("panels: {MIN_WIDTH}x{MIN_HEIGHT}"), Role::Dim));
     print(lines, theme, area, buffer);

@@ -5,6 +5,7 @@ use ratatui::{
     layout::Rect,
     text::{Line, Span},
 };
+use unicode_width::UnicodeWidthStr;
 
 use crate::{
     app::{State, tensors::Opened},
@@ -47,22 +48,21 @@ pub fn draw(
     let ours = state.watching.as_ref().map_or("this run", |run| &run.name);
     let names = [(ours, detail), (beside.name.as_str(), &**other)];
     for (row, (letter, (name, detail))) in (0..).zip(["A", "B"].into_iter().zip(names)) {
-        let line = vec![
-            span(format!("{letter} {}", format::elide(name, 30)), Role::Run(row), theme),
-            span(
-                format!(
-                    "  {} after update {}, {} bytes of state",
-                    kept(detail),
-                    format::count(detail.update),
-                    format::count(detail.tensor.bytes())
-                ),
-                Role::Dim,
-                theme,
-            ),
+        let name = format!("{letter} {}", format::elide(name, 30));
+        let (update, bytes) = (format::count(detail.update), format::count(detail.tensor.bytes()));
+        let texts = [
+            format!("  {} after update {update}, {bytes} bytes of state", kept(detail)),
+            format!("  at {update}, {bytes} bytes of state"),
+            format!("  at {update}"),
         ];
+        let room = usize::from(area.width).saturating_sub(name.width());
+        let text = format::first_fitting(&texts, room).to_owned();
+        let line = vec![span(name, Role::Run(row), theme), span(text, Role::Dim, theme)];
         write(area, row as u16, &Line::from(line), buffer);
     }
-    let mut row = 3;
+    // Where every line counts the strips begin at once, and what is said of them is on a larger screen.
+    let roomy = area.height > 7;
+    let mut row = if roomy { 3 } else { 2 };
     if detail.tensor.shape != other.tensor.shape {
         let text = format!(
             "the shapes differ: {} and {}",
@@ -82,7 +82,7 @@ pub fn draw(
         if row >= area.height {
             return;
         }
-        row = draw_pair(pair, opened.cursor, theme, area, row, buffer) + 1;
+        row = draw_pair(pair, opened.cursor, roomy, theme, area, row, buffer) + u16::from(roomy);
     }
 }
 
@@ -140,16 +140,20 @@ fn second_moment<'a>(detail: &'a StateDetail, axis: &str) -> Option<&'a Strip> {
 fn draw_pair(
     pair: &Pair<'_>,
     cursor: usize,
+    roomy: bool,
     theme: &Theme,
     area: Rect,
     row: u16,
     buffer: &mut Buffer,
 ) -> u16 {
     let (ours, theirs) = (&pair.ours.values, &pair.theirs.values);
-    let mut heading = Line::from(span(format!("{} ", pair.what), Role::Optimizer, theme));
+    // The names of the tensors go first.
+    let what = [pair.what.as_str(), pair.what.split(" (").next().unwrap_or_default()];
+    let what = format::first_fitting(&what, usize::from(area.width).saturating_sub(1));
+    let mut heading = Line::from(span(format!("{what} "), Role::Optimizer, theme));
     let alike = likeness(ours, theirs);
-    let fits = heading.width() + alike.chars().count() < usize::from(area.width);
-    if fits {
+    let fits = !roomy || heading.width() + alike.chars().count() < usize::from(area.width);
+    if fits && roomy {
         heading.push_span(span(format!(" {alike}"), Role::Text, theme));
     }
     write(area, row, &heading, buffer);

@@ -21,6 +21,8 @@ pub(in crate::ui) const WIDTH: u16 = 70;
 /// Columns of a figure's name, and of a figure.
 const NAME: usize = 20;
 const FIGURE: usize = 12;
+/// The same where two figures would not have room beside such a name.
+const NARROW: (usize, usize) = (14, 11);
 
 /// Draws the overlay.
 pub fn draw(check: &Check, theme: &Theme, area: Rect, buffer: &mut Buffer) {
@@ -33,9 +35,12 @@ pub fn draw(check: &Check, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     };
     let (explained, notes) = (explanation(found), found.notes.join("; "));
     let lines = |text: &str| if text.is_empty() { 0 } else { format::wrap(text, room).len() + 1 };
-    let height = 10 + lines(&explained) + lines(&notes) + 2;
+    let mut rows = figures(check, found, room, theme);
+    let height = rows.len() + lines(&explained) + lines(&notes) + 2;
     let inside = dialog(area, (WIDTH, height as u16), "accumulation check", buffer, theme);
-    let rows = figures(check, found, room, theme);
+    if usize::from(inside.height) < rows.len() {
+        rows.retain(|line| line.width() > 0);
+    }
     let mut row = 0;
     for line in &rows {
         write(inside, row, line, buffer);
@@ -57,10 +62,12 @@ fn short(check: &Check, text: &str, role: Role, room: usize, theme: &Theme, area
 
 fn figures(check: &Check, found: &AccumulationCheck, room: usize, theme: &Theme) -> Vec<Line<'static>> {
     let rows = format::count(found.rows);
-    let name = |text: &str| span(format!("{text:<NAME$}"), Role::Dim, theme);
-    let figure = |text: String| span(format!("{text:>FIGURE$}"), Role::Strong, theme);
+    let wide = NAME + 2 * FIGURE <= room;
+    let (columns, width) = if wide { (NAME, FIGURE) } else { NARROW };
+    let name = |text: &str| span(format!("{:<columns$}", format::cut(text, columns)), Role::Dim, theme);
+    let figure = |text: String| span(format!("{text:>width$}"), Role::Strong, theme);
     let beside = |text: String| {
-        span(format!("  {}", format::cut(&text, room.saturating_sub(NAME + FIGURE + 2))), Role::Dim, theme)
+        span(format!("  {}", format::cut(&text, room.saturating_sub(columns + width + 2))), Role::Dim, theme)
     };
     let pair = |text: &str, figures: [String; 2]| {
         let [at_once, in_parts] = figures;
@@ -83,17 +90,18 @@ fn figures(check: &Check, found: &AccumulationCheck, room: usize, theme: &Theme)
     let line = |parts: Vec<Span<'static>>| Line::from(parts);
     vec![
         line(vec![span(format::cut(&of, room), Role::Strong, theme)]),
+        line(vec![holds]),
         Line::default(),
         pair("", [format!("1 x {rows}"), format!("{rows} x 1")]),
         pair("loss", found.loss.map(format::loss)),
         pair("gradient norm", found.grad_norm.map(format::number)),
         line(vec![
-            name("largest difference"),
+            name(if wide { "largest difference" } else { "difference" }),
             figure(format::number(found.largest_difference)),
             beside(found.worst.first().map_or_else(String::new, |worst| format!("in {}", worst.name))),
         ]),
         line(vec![
-            name("rounding allows"),
+            name(if wide { "rounding allows" } else { "allowed" }),
             figure(format::number(found.tolerance)),
             beside(format!("of {} at most", format::number(found.largest_gradient))),
         ]),
@@ -102,8 +110,6 @@ fn figures(check: &Check, found: &AccumulationCheck, room: usize, theme: &Theme)
             figure(format::number(found.naive_largest_difference)),
             beside("off, by averaging their means".to_owned()),
         ]),
-        Line::default(),
-        line(vec![holds]),
     ]
 }
 

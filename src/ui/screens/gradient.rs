@@ -20,6 +20,10 @@ use crate::{
 
 /// Columns from which on maps stand side by side.
 const ABREAST: u16 = 110;
+/// Rows that a map needs to show more than its title and its scale.
+const LEAST: u16 = 4;
+/// Rows from which on one of them may be empty.
+const ROOMY: u16 = 8;
 
 /// Draws the maps, or says why there are none.
 pub fn draw(state: &State, detail: &StateDetail, theme: &Theme, area: Rect, buffer: &mut Buffer) {
@@ -35,11 +39,11 @@ pub fn draw(state: &State, detail: &StateDetail, theme: &Theme, area: Rect, buff
         paragraph(area, 0, &text, Role::Dim, buffer, theme);
         return;
     };
-    write(area, 0, &head(look, theme), buffer);
-    let maps: Vec<(&str, &Heat)> = [
-        ("second moment, row x column / mean(row)", &look.second_moment),
-        ("squared gradient", &look.squared_gradient),
-        ("error, as a share of the squared gradient", &look.error),
+    write(area, 0, &head(look, usize::from(area.width), theme), buffer);
+    let maps: Vec<([&str; 2], &Heat)> = [
+        (["second moment, row x column / mean(row)", "2nd moment"], &look.second_moment),
+        (["squared gradient", "gradient^2"], &look.squared_gradient),
+        (["error, as a share of the squared gradient", "error"], &look.error),
     ]
     .into_iter()
     .filter_map(|(title, heat)| Some((title, heat.as_ref()?)))
@@ -48,31 +52,37 @@ pub fn draw(state: &State, detail: &StateDetail, theme: &Theme, area: Rect, buff
         paragraph(area, 2, "a vector has no rows and columns to draw", Role::Dim, buffer, theme);
         return;
     }
-    let mut below = Rect { y: area.y + 2.min(area.height), height: area.height.saturating_sub(2), ..area };
-    if look.second_moment.is_none() {
+    // Where every line counts the maps begin at once.
+    let above = if area.height < ROOMY { 1 } else { 2 };
+    let mut below =
+        Rect { y: area.y + above.min(area.height), height: area.height.saturating_sub(above), ..area };
+    if look.second_moment.is_none() && below.height > LEAST {
         let text =
             "this optimizer factors no second moment of this parameter: there is nothing to hold against it";
         let rows = paragraph(below, 0, text, Role::Dim, buffer, theme).min(below.height);
         below = Rect { y: below.y + rows, height: below.height - rows, ..below };
     }
     let parts = vec![Constraint::Fill(1); maps.len()];
-    let abreast = below.width >= ABREAST;
+    let stacked = below.height / (maps.len() as u16).max(1);
+    let abreast = below.width >= ABREAST || stacked < LEAST;
     let layout = if abreast { Layout::horizontal(parts).spacing(2) } else { Layout::vertical(parts) };
-    for ((title, heat), place) in maps.into_iter().zip(layout.split(below).iter()) {
-        heat::draw(title, heat, theme, *place, buffer);
+    for ((titles, heat), place) in maps.into_iter().zip(layout.split(below).iter()) {
+        heat::draw(format::first_fitting(&titles, usize::from(place.width)), heat, theme, *place, buffer);
     }
 }
 
-fn head(look: &UpdateLook, theme: &Theme) -> Line<'static> {
-    let mut spans = vec![
-        span("update ", Role::Dim, theme),
-        span(format::count(look.step), Role::Strong, theme),
-        span(" of this parameter", Role::Dim, theme),
-    ];
-    if let Some(error) = look.factorization_error {
-        spans.push(span("  factorisation error ", Role::Dim, theme));
-        spans.push(span(format::figure(error), Role::Strong, theme));
-        spans.push(span(" of the squared gradient", Role::Dim, theme));
-    }
-    Line::from(spans)
+fn head(look: &UpdateLook, width: usize, theme: &Theme) -> Line<'static> {
+    let words = |[of, error, share]: [&'static str; 3]| {
+        let mut spans =
+            vec![span("update ", Role::Dim, theme), span(format::count(look.step), Role::Strong, theme)];
+        spans.push(span(of, Role::Dim, theme));
+        if let Some(found) = look.factorization_error {
+            spans.push(span(error, Role::Dim, theme));
+            spans.push(span(format::figure(found), Role::Strong, theme));
+            spans.push(span(share, Role::Dim, theme));
+        }
+        Line::from(spans)
+    };
+    let all = words([" of this parameter", "  factorisation error ", " of the squared gradient"]);
+    if all.width() <= width { all } else { words(["", "  factorisation error ", ""]) }
 }

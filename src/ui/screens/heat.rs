@@ -28,16 +28,20 @@ pub const RECONSTRUCTED: &str = "second moment as the factors give it: row x col
 pub fn draw(title: &str, heat: &Heat, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     write(area, 0, &Line::from(span(title, Role::Title, theme)), buffer);
     let halves = theme.colours == Colours::True && !theme.ascii;
-    let lines = usize::from(area.height.saturating_sub(2));
+    // The scale goes before the map does.
+    let above = if area.height < 4 { 1 } else { 2 };
+    let lines = usize::from(area.height.saturating_sub(above));
     let map = fit(heat, if halves { 2 * lines } else { lines }, usize::from(area.width));
     if map.values.is_empty() {
         return;
     }
-    write(area, 1, &legend(heat, &map, theme), buffer);
+    if above > 1 {
+        write(area, 1, &legend(heat, &map, usize::from(area.width), theme), buffer);
+    }
     let steps = heat_steps(&map.values);
     let cell = (usize::from(area.width) / map.columns).clamp(1, WIDEST);
     let rows: Vec<&[u8]> = steps.chunks(map.columns).collect();
-    for (line, pair) in (2..).zip(rows.chunks(if halves { 2 } else { 1 })) {
+    for (line, pair) in (above..).zip(rows.chunks(if halves { 2 } else { 1 })) {
         let spans: Vec<Span<'_>> = (0..map.columns)
             .map(|column| {
                 let below = pair.get(1).map(|row| row[column]);
@@ -96,7 +100,7 @@ fn fit(heat: &Heat, rows: usize, columns: usize) -> Map {
 }
 
 /// The shades with the values they stand for, and what a cell is.
-fn legend(heat: &Heat, map: &Map, theme: &Theme) -> Line<'static> {
+fn legend(heat: &Heat, map: &Map, width: usize, theme: &Theme) -> Line<'static> {
     let usable = || map.values.iter().copied().filter(|value| value.is_finite() && *value > 0.0);
     let (low, high) = (usable().fold(f64::INFINITY, f64::min), usable().fold(0.0, f64::max));
     let mut spans = Vec::new();
@@ -121,6 +125,15 @@ fn legend(heat: &Heat, map: &Map, theme: &Theme) -> Line<'static> {
     let [rows, columns] = heat.shape;
     let text = format!("  ↓ {}  → {}", of(rows, "rows", map.group.0), of(columns, "columns", map.group.1));
     spans.push(span(text, Role::Dim, theme));
+    if Line::from(spans.clone()).width() <= width {
+        return Line::from(spans);
+    }
+    // The ends of the scale say most.
+    spans.pop();
+    if Line::from(spans.clone()).width() > width && low <= high {
+        let text = format!("{low:.0e}-{high:.0e}");
+        return Line::from(span(text, Role::Text, theme));
+    }
     Line::from(spans)
 }
 

@@ -22,10 +22,15 @@ use crate::{
 /// Characters of the lines in ASCII.
 const PLAIN: [char; 6] = ['*', '+', 'o', 'x', '#', '%'];
 
+/// Rows of a chart with its title.
+const LEAST: u16 = 5;
+
 /// Draws both charts.
 pub fn draw(state: &State, opened: &Opened, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let history = &opened.history;
-    let [above, below] = Layout::vertical([Constraint::Fill(3), Constraint::Fill(2)]).areas(area);
+    // Where two charts would both show nothing there is one.
+    let share = if area.height < 2 * LEAST { 0 } else { 2 };
+    let [above, below] = Layout::vertical([Constraint::Fill(3), Constraint::Fill(share)]).areas(area);
     // A recording that is played has not come to its end yet.
     let done = state.view().done() as f64;
     let points = |series: &Series| -> Vec<(f64, f64)> {
@@ -37,7 +42,8 @@ pub fn draw(state: &State, opened: &Opened, theme: &Theme, area: Rect, buffer: &
         stroke: Stroke::Solid,
         plain: PLAIN[at % PLAIN.len()],
     };
-    let mut heading = vec![span("rms by update, log  ", Role::Title, theme)];
+    let mut heading =
+        vec![span(if area.width < 60 { "rms, log  " } else { "rms by update, log  " }, Role::Title, theme)];
     for (at, name) in history.rms.keys().enumerate() {
         let sign = if theme.ascii { PLAIN[at % PLAIN.len()].to_string() } else { "●".to_owned() };
         heading.push(span(format!("{sign} {name}  "), Role::Run(at), theme));

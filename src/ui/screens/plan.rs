@@ -43,7 +43,7 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     for note in &form.resolved.notes {
         row = paragraph(inside, row, note, Role::Warning, buffer, theme);
     }
-    row = changes(form, theme, inside, row + 1, buffer);
+    row = changes(state, theme, inside, row + 1, buffer);
     if inside.height > row + 8 {
         preview(
             form,
@@ -189,6 +189,11 @@ fn facts(state: &State, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Bu
     }
     facts.push(("parameters", format::count(ledger.parameters), Role::Text));
     facts.push(("state elements", format::count(ledger.state_elements), Role::Text));
+    let least = form.ledgers.iter().min_by_key(|(_, ledger)| ledger.total_bytes_estimated);
+    if let Some((name, ledger)) = least {
+        let text = format!("{} ~{}", name.as_str(), format::bytes(ledger.total_bytes_estimated));
+        facts.push(("least memory", text, Role::Good));
+    }
     if let Some((device, room)) = state.room() {
         let fit = room.fit(total);
         let (total, free) = (format::bytes(total), format::bytes(room.free));
@@ -210,9 +215,9 @@ fn facts(state: &State, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Bu
 }
 
 /// What differs from the last run.
-fn changes(form: &Form, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Buffer) -> u16 {
-    let Some((last, _)) = &form.last else { return row };
-    let changes = form.differences();
+fn changes(state: &State, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Buffer) -> u16 {
+    let Some((last, _)) = &state.form.last else { return row };
+    let changes = state.changes();
     let room = usize::from(area.width);
     let last = format::elide(last, room.saturating_sub(21));
     let text = match changes.len() {

@@ -3,7 +3,7 @@
 use ratatui::{buffer::Buffer, layout::Rect, text::Line};
 
 use crate::{
-    app::{SMOOTHING, State, focus::Panel, series::XAxis},
+    app::{SMOOTHING, State, focus::Panel, series::XAxis, slice::Slice},
     ui::{
         chart::{Chart, Line as Curve, Mark, Stroke},
         format,
@@ -42,6 +42,8 @@ pub fn curves(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     };
     let notes = [format!(" {smooth}{scale}, {axis} "), format!(" {scale}, {axis} ")];
     corner_first(area, &notes, theme, buffer);
+    // Two points for each dot across are as many as can be told apart.
+    let slice = Slice { axis: state.x_axis, columns: usize::from(inside.width) * 4, ..Slice::default() };
     let (mut lines, mut marks) = (Vec::new(), Vec::new());
     for (at, run) in shown.iter().enumerate() {
         let Some(curves) = state.runs.curves.get(&run.id) else { continue };
@@ -54,9 +56,9 @@ pub fn curves(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
             points.into_iter().map(|(x, y)| (x - begin, y)).collect()
         };
         let points = aligned(if beta > 0.0 {
-            curves.loss.smoothed(state.x_axis, beta)
+            curves.loss.smoothed_in(&slice, beta)
         } else {
-            curves.loss.points(state.x_axis)
+            curves.loss.points_in(&slice)
         });
         let style = theme.style(Role::Run(at));
         let plain = PLAIN[at % PLAIN.len()];
@@ -65,7 +67,7 @@ pub fn curves(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         let sign = letter(at);
         lines.push(Curve { points, style, stroke: Stroke::Solid, plain });
         lines.push(Curve {
-            points: aligned(curves.val.points(state.x_axis)),
+            points: aligned(curves.val.points_in(&slice)),
             style,
             stroke: Stroke::Points('◆'),
             plain,

@@ -11,8 +11,9 @@ use crate::{
     run::text,
     ui::{
         format,
+        screens::curves::corner,
         theme::{Role, Theme},
-        widgets::{dialog, paragraph, placed, span, write, write_right},
+        widgets::{dialog, paragraph, placed, span, write},
     },
 };
 
@@ -45,9 +46,9 @@ pub fn draw(view: &RunView, back: usize, scroll: usize, theme: &Theme, area: Rec
         return;
     };
     let lines = lines(sample, room, theme);
-    let place = view.samples.len().saturating_sub(back);
+    let nth = view.samples.len().saturating_sub(back);
     let heading =
-        format!("text {place} of {}, after update {}", view.samples.len(), format::count(sample.update));
+        format!("text {nth} of {}, after update {}", view.samples.len(), format::count(sample.update));
     let inside = dialog(area, (WIDTH, height(lines.len(), area)), &heading, buffer, theme);
     let shown = usize::from(inside.height);
     let first = scroll.min(lines.len().saturating_sub(shown));
@@ -55,9 +56,22 @@ pub fn draw(view: &RunView, back: usize, scroll: usize, theme: &Theme, area: Rec
         write(inside, row as u16, line, buffer);
     }
     if first + shown < lines.len() {
-        let last = inside.height.saturating_sub(1);
-        write_right(inside, last, &Line::from(span(" ↓ more", Role::Dim, theme)), buffer);
+        corner(place(view, back, area), " ↓ more ", theme, buffer);
     }
+}
+
+/// The lines without a box, where there is no room for one.
+pub fn tiny(view: &RunView, back: usize, scroll: usize, theme: &Theme, area: Rect) -> Vec<(String, Role)> {
+    let room = usize::from(area.width);
+    let Some(sample) = view.samples.iter().rev().nth(back) else {
+        return format::wrap(nothing(view), room).into_iter().map(|line| (line, Role::Dim)).collect();
+    };
+    let place = view.samples.len().saturating_sub(back);
+    let heading = format!("text {place} of {}", view.samples.len());
+    let lines = lines(sample, room, theme);
+    let first = scroll.min(lines.len().saturating_sub(usize::from(area.height.saturating_sub(1))));
+    let shown = lines.iter().skip(first).map(|line| (line.to_string(), Role::Text));
+    [(heading, Role::Title)].into_iter().chain(shown).collect()
 }
 
 /// Why there is no text.

@@ -21,6 +21,8 @@ use crate::{
 const HELP: u16 = 4;
 /// Columns of a field's name.
 const NAME: usize = 23;
+/// Columns of the frame besides its title, where only one panel has room and says which it is.
+const PLACE: usize = 13;
 
 /// The part of the form that lists fields.
 fn list(state: &State, area: Rect) -> Rect {
@@ -51,12 +53,14 @@ pub fn form(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let focused = state.panel() == Panel::Form;
     let mut heading = title("next run", focused, theme);
     if let Some(origin) = &form.fork {
-        let of = format::elide(&origin.name, 24);
-        let text = format!("fork of {of} at update {} ", format::count(origin.update));
+        let at = format!(" at update {} ", format::count(origin.update));
+        let room = usize::from(area.width).saturating_sub(heading.width() + at.len() + 10);
+        let text = format!("fork of {}{at}", format::elide(&origin.name, room.clamp(8, 24)));
         heading.push_span(span(text, Role::Focused, theme));
     }
     if let Ok((_, name)) = form.start() {
-        heading.push_span(span(format!("{name} "), Role::Dim, theme));
+        let room = usize::from(area.width).saturating_sub(heading.width() + PLACE);
+        heading.push_span(span(format!("{} ", format::elide(&name, room.max(8))), Role::Dim, theme));
     }
     let inside = frame(heading, focused, area, buffer, theme);
     let list = list(state, area);

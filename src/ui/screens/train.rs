@@ -28,8 +28,12 @@ const CELLS: u64 = 16;
 pub fn status(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let view = state.view();
     if state.watching.is_none() {
-        let text = " no run is open: press {key:setup} to set one up, {key:runs} to look at an earlier one";
-        let text = theme.keys.told(text, state.context());
+        let texts = [
+            " no run is open: press {key:setup} to set one up, {key:runs} to look at an earlier one",
+            " no run: {key:setup} sets one up, {key:runs} lists all",
+        ]
+        .map(|text| theme.keys.told(text, state.context()));
+        let text = format::first_fitting(&texts, usize::from(area.width)).to_owned();
         write(area, 0, &Line::from(span(text, Role::Dim, theme)), buffer);
         return;
     }

@@ -329,6 +329,15 @@ pub(super) fn overlays() -> Vec<Named> {
     rows[0].state = "queued".into();
     unqueue.update(Msg::Runs(rows));
     lists(&mut unqueue, Action::Unqueue);
+    let mut search = over(Overlay::None);
+    lists(&mut search, Action::SearchHelp);
+    typed(&mut search, "memory");
+    let mut notice = over(Overlay::None);
+    notice.say(
+        "a fork of run 20260301T101500-demo at update 600 that ends with it makes no update: set train.max_updates to \
+         more than 600",
+        true,
+    );
     let check = |answer| Overlay::Check(Check { number: 1, of: "run demo".into(), answer });
     let palette = |text: &str| Overlay::Palette(Palette { line: TextLine::new(text), ..Palette::default() });
     let wrong = Overlay::Palette(Palette {
@@ -345,6 +354,8 @@ pub(super) fn overlays() -> Vec<Named> {
     vec![
         ("help", over(Overlay::Help { scroll: 0 })),
         ("help_end", over(Overlay::Help { scroll: 1000 })),
+        ("help_search", search),
+        ("long_notice", notice),
         ("palette", over(palette("lr 1e-4"))),
         ("palette_all", over(palette(""))),
         ("palette_wrong", over(wrong)),
