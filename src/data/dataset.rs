@@ -272,7 +272,6 @@ impl Dataset {
             left_out: examples.left_out.counts.clone(),
             left_out_named: examples.left_out.named.clone(),
             labels: classes.names,
-            ..DataReport::default()
         };
         if parts.truncated > 0 {
             report
