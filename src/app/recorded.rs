@@ -166,6 +166,7 @@ pub(crate) fn sample(update: u64) -> TextSample {
 /// A command that was applied.
 pub(crate) fn command(name: &str, update: u64, value: Option<f64>) -> Event {
     Event::Command(CommandRecord {
+        micro_batches: 0,
         id: 1,
         name: name.into(),
         outcome: "applied".into(),

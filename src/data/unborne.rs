@@ -53,7 +53,7 @@ fn trie_bytes(map: &str) -> Option<u64> {
     const SIGNS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut bits = 0_u64;
     for sign in map.as_bytes().get(..6)? {
-        bits = bits << 6 | SIGNS.iter().position(|known| known == sign)? as u64;
+        bits = (bits << 6) | SIGNS.iter().position(|known| known == sign)? as u64;
     }
     // Six signs are 36 bits.
     Some(u64::from(u32::try_from(bits >> 4).ok()?.swap_bytes()))

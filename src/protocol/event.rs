@@ -342,6 +342,9 @@ pub struct CommandRecord {
     pub outcome: String,
     /// The updates done when it took effect.
     pub update: u64,
+    /// The micro-batches of the next update that were done by then.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub micro_batches: u64,
     #[serde(with = "number")]
     pub time: f64,
     /// The value of a learning-rate override; absent value with that name: the override ended.
@@ -349,6 +352,11 @@ pub struct CommandRecord {
     pub value: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Why a run ended.

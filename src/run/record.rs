@@ -444,6 +444,7 @@ mod tests {
     fn pause_and_resume_are_known_from_the_commands_that_were_applied() {
         let command = |name: &str, outcome: &str| {
             Event::Command(CommandRecord {
+                micro_batches: 0,
                 id: 1,
                 name: name.into(),
                 outcome: outcome.into(),

@@ -59,6 +59,7 @@ pub(crate) fn header(run: &RunDir) -> Header {
 /// A command that was applied after so many updates.
 pub(crate) fn command(name: &str, update: u64, value: Option<f64>) -> Event {
     Event::Command(CommandRecord {
+        micro_batches: 0,
         id: 1,
         name: name.into(),
         outcome: "applied".into(),

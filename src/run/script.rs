@@ -21,6 +21,8 @@ const SETTINGS: &str = "settings";
 pub struct Given {
     /// Updates made by then.
     pub at_update: u64,
+    /// Micro-batches of the next update made by then.
+    pub micro_batches: u64,
     pub deed: Deed,
 }
 
@@ -48,11 +50,18 @@ impl Deed {
 #[serde(deny_unknown_fields)]
 struct Row {
     at_update: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    micro_batches: u64,
     name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<f64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     set: Vec<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A file of commands: they stand behind the configuration, which is the rest.
@@ -93,9 +102,9 @@ pub fn split(text: &str, origin: &str) -> Result<(String, Vec<Given>), ConfigErr
 }
 
 fn given(row: Row) -> Result<Given, String> {
-    let Row { at_update, name, value, set } = row;
+    let Row { at_update, micro_batches, name, value, set } = row;
     if name == SETTINGS {
-        return settings(set, value).map(|deed| Given { at_update, deed });
+        return settings(set, value).map(|deed| Given { at_update, micro_batches, deed });
     }
     let command = match &*name {
         "pause" => Command::Pause,
@@ -119,7 +128,7 @@ fn given(row: Row) -> Result<Given, String> {
             Err(format!("[[command]] `{name}` takes no value: remove {value}"))
         }
         Some(value) if !value.is_finite() => Err(format!("[[command]] learning_rate: {value} is no rate")),
-        _ => Ok(Given { at_update, deed: Deed::Command(command) }),
+        _ => Ok(Given { at_update, micro_batches, deed: Deed::Command(command) }),
     }
 }
 
@@ -146,7 +155,7 @@ fn settings(set: Vec<String>, value: Option<f64>) -> Result<Deed, String> {
 /// The first change that cannot be made; the sentence names its update.
 pub fn check(resolved: &Resolved, commands: &[Given]) -> Result<(), ConfigError> {
     let mut now = resolved.clone();
-    for Given { at_update, deed } in commands {
+    for Given { at_update, deed, .. } in commands {
         let Deed::Settings(set) = deed else { continue };
         now = now
             .config
@@ -163,6 +172,7 @@ pub fn check(resolved: &Resolved, commands: &[Given]) -> Result<(), ConfigError>
 pub fn toml(commands: &[Given]) -> Result<String, toml::ser::Error> {
     let row = |given: &Given| Row {
         at_update: given.at_update,
+        micro_batches: given.micro_batches,
         name: given.deed.name().to_owned(),
         value: if let Deed::Command(Command::LearningRate { value }) = given.deed { value } else { None },
         set: if let Deed::Settings(set) = &given.deed { set.clone() } else { Vec::new() },
@@ -199,7 +209,7 @@ mod tests {
     use super::*;
 
     fn at(at_update: u64, deed: Deed) -> Given {
-        Given { at_update, deed }
+        Given { at_update, micro_batches: 0, deed }
     }
 
     #[test]
@@ -207,6 +217,7 @@ mod tests {
         let commands = [
             at(3, Deed::Command(Command::LearningRate { value: Some(1e-4) })),
             at(3, Deed::Command(Command::Pause)),
+            Given { micro_batches: 2, ..at(3, Deed::Command(Command::Resume)) },
             at(
                 4,
                 Deed::Settings(vec!["optimizer.name=lion".into(), "optimizer.lion.betas=[0.8, 0.9]".into()]),

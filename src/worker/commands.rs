@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     config::validate,
-    protocol::{Answer, Command, CommandRecord, Event, Reason, Request, StateReport},
+    protocol::{Answer, Command, CommandRecord, Event, Level, Reason, Request, StateReport},
     run::script::{Deed, Given},
 };
 
@@ -78,18 +78,34 @@ impl Engine<'_> {
         }
     }
 
-    /// Gives the commands whose update has come. The next one waits until a step is done, and behind other settings for
+    /// Gives the commands whose update and micro-batch have come. The next one waits until a step is done, and behind other settings for
     /// whoever goes on with them.
     pub(super) fn follow_script(&mut self) {
         while !matches!(self.mode, Mode::OneUpdate | Mode::OneMicroBatch) && self.turn.is_none() {
-            let due = self.script.front().is_some_and(|given| given.at_update <= self.done.updates);
-            let Some(Given { deed, .. }) = due.then(|| self.script.pop_front()).flatten() else { return };
+            let here = (self.done.updates, self.in_window);
+            let due = self.script.front().is_some_and(|given| (given.at_update, given.micro_batches) <= here);
+            let Some(Given { deed, .. }) = due.then(|| self.script.pop_front()).flatten() else { break };
             match deed {
                 Deed::Command(command) => {
+                    let pauses = command == Command::Pause;
                     self.take(Incoming { request: Request { id: 0, command }, back: Back::nobody() });
+                    self.paused_by_script |= pauses;
                 }
                 Deed::Settings(set) => self.turn = Some(set),
             }
+        }
+        if self.mode == Mode::Paused
+            && self.paused_by_script
+            && self.turn.is_none()
+            && let Some(next) = self.script.front()
+        {
+            let (name, update) = (next.deed.name(), next.at_update);
+            // Nobody may be there to do it.
+            self.mode = Mode::Running;
+            self.alert(
+                Level::Warning,
+                format!("paused by its commands, the run goes on to the next one: {name} at update {update}"),
+            );
         }
     }
 
@@ -118,6 +134,7 @@ impl Engine<'_> {
             }
             Command::Pause => {
                 self.mode = Mode::Paused;
+                self.paused_by_script = false;
                 self.reject_waiting("a pause came before it was done");
                 self.applied(id, &request.command, &back);
             }
@@ -231,7 +248,8 @@ impl Engine<'_> {
     }
 
     fn record(&self, id: u64, command: &Command, why: Option<String>) {
-        self.send(Event::Command(record(id, command, self.done.updates, self.time(), why)));
+        let told = record(id, command, self.done.updates, self.time(), why);
+        self.send(Event::Command(CommandRecord { micro_batches: self.in_window, ..told }));
     }
 }
 
@@ -248,5 +266,5 @@ pub(super) fn record(
         _ => None,
     };
     let outcome = if why.is_none() { "applied" } else { "rejected" }.to_owned();
-    CommandRecord { id, name: command.name().to_owned(), outcome, update, time, value, why }
+    CommandRecord { id, name: command.name().to_owned(), outcome, update, micro_batches: 0, time, value, why }
 }

@@ -106,6 +106,10 @@ pub(super) struct Engine<'a> {
     pub(super) script: VecDeque<Given>,
     /// Settings that the script changes here.
     pub(super) turn: Option<Vec<String>>,
+    /// Micro-batches of the next update that are done.
+    pub(super) in_window: u64,
+    /// A command of the script paused the run, and nobody has said anything since.
+    pub(super) paused_by_script: bool,
     since_event: Since,
     last_window_event: Instant,
     last_validation: u64,
@@ -163,6 +167,8 @@ pub fn train(
         waiting: Vec::new(),
         script: around.script.iter().cloned().collect(),
         turn: None,
+        in_window: 0,
+        paused_by_script: false,
         since_event: Since::default(),
         last_window_event: now,
         last_validation: progress.last_validation,
@@ -248,8 +254,10 @@ impl Engine<'_> {
         let count = window.micro_batches.len() as u64;
         let mut busy = Duration::ZERO;
         for (batch, pass) in window.passes(self.done.updates + 1) {
+            self.in_window = pass.micro_batch;
             if !self.obey(pass.micro_batch > 0) {
                 self.training.discard_window();
+                self.in_window = 0;
                 return false;
             }
             let start = Instant::now();
@@ -257,6 +265,7 @@ impl Engine<'_> {
             self.training.micro_batch(batch, pass);
             busy += start.elapsed();
             let done = pass.micro_batch + 1;
+            self.in_window = done;
             let single = self.mode == Mode::OneMicroBatch;
             if count > 1 && (single || self.last_window_event.elapsed() >= WINDOW_EVENTS) {
                 self.last_window_event = Instant::now();
@@ -271,6 +280,7 @@ impl Engine<'_> {
                 self.answer_waiting(|command| *command == Command::StepMicroBatch);
             }
         }
+        self.in_window = 0;
         self.update(window, busy);
         if matches!(self.mode, Mode::OneUpdate | Mode::OneMicroBatch) {
             self.mode = Mode::Paused;
@@ -382,7 +392,7 @@ impl Engine<'_> {
 
     /// The last validation and the last checkpoint, then the answers to whoever stopped the run.
     fn finish(&mut self, goes_on: bool) {
-        if let Some(Given { at_update, deed }) = self.script.front() {
+        if let Some(Given { at_update, deed, .. }) = self.script.front() {
             let left = self.script.len();
             let message =
                 format!("the run ended before {left} of its commands: {} at update {at_update}", deed.name());
@@ -471,7 +481,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    fn alert(&self, level: Level, message: String) {
+    pub(super) fn alert(&self, level: Level, message: String) {
         self.send(Event::Alert(Alert { update: self.done.updates, time: self.time(), level, message }));
     }
 

@@ -58,11 +58,7 @@ impl Beginning {
         let changed = change::on_resume(header.map_or(&before, |header| &header.config), &now.config)?;
         let good = checkpoint::newest_good(run)?;
         let mut beginning = Self::from(run, now.config, now.explicit, good, record)?;
-        if !changed.is_empty() {
-            let list: Vec<String> =
-                changed.iter().map(|[key, was, is]| format!("{key} {was} -> {is}")).collect();
-            beginning.warnings.push(format!("the run goes on with other settings: {}", list.join(", ")));
-        }
+        beginning.warnings.extend(other_settings(&changed));
         Ok(Self { changed, ..beginning })
     }
 
@@ -75,11 +71,12 @@ impl Beginning {
         let before = run.config()?;
         let now = before.changed(&run.explicit()?, set)?;
         let changed = before.differences(&now.config);
-        let changed = changed.into_iter().map(|(key, was, is)| [key.into_owned(), was, is]).collect();
+        let changed: Vec<_> = changed.into_iter().map(|(key, was, is)| [key.into_owned(), was, is]).collect();
         let good = checkpoint::newest_good(run)?;
         let found = good.as_ref().map_or(0, |good| good.info.update);
         anyhow::ensure!(found == update, "the checkpoint of update {update} could not be written");
-        let beginning = Self::from(run, now.config, now.explicit, good, Some(Record::read(run)?))?;
+        let mut beginning = Self::from(run, now.config, now.explicit, good, Some(Record::read(run)?))?;
+        beginning.warnings.extend(other_settings(&changed));
         Ok(Self { changed, ..beginning })
     }
 
@@ -178,6 +175,12 @@ impl Beginning {
     }
 }
 
+/// What changes, in a sentence, if anything does.
+fn other_settings(changed: &[[String; 3]]) -> Option<String> {
+    let list: Vec<String> = changed.iter().map(|[key, was, is]| format!("{key} {was} -> {is}")).collect();
+    (!list.is_empty()).then(|| format!("the run goes on with other settings: {}", list.join(", ")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,5 +243,19 @@ mod tests {
         assert_eq!(later.from.progress.learning_rate, None, "and the checkpoint is still of before");
         let refused = Beginning::resumed(&run, &["train.accumulate=3".to_owned()]).unwrap_err();
         assert!(refused.to_string().contains("fork"), "{refused:#}");
+    }
+
+    #[test]
+    fn commands_may_change_any_setting_where_the_checkpoint_is_of_that_update() {
+        let (_folder, run) = written("turned");
+        checkpoint(&run, 7);
+        let set = ["optimizer.name=lion".to_owned(), "train.accumulate=3".to_owned()];
+        let turned = Beginning::turned(&run, &set, 7).unwrap();
+        assert_eq!((turned.from.update, turned.config.train.accumulate), (7, 3));
+        assert_eq!(turned.from.cursor, Cursor { epoch: 1, position: 7 }, "the data goes on");
+        assert!(turned.warnings[0].contains("train.accumulate 1 -> 3"), "{:?}", turned.warnings);
+        assert_eq!(turned.changed.len(), 2);
+        let missing = Beginning::turned(&run, &set, 8).unwrap_err().to_string();
+        assert!(missing.contains("checkpoint of update 8"), "{missing}");
     }
 }

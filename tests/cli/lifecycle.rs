@@ -18,7 +18,7 @@ fn start(sandbox: &Sandbox, name: &str) -> Child {
     start_with(sandbox, name, "train.max_updates=1000000")
 }
 
-pub(super) fn start_with(sandbox: &Sandbox, name: &str, setting: &str) -> Child {
+fn start_with(sandbox: &Sandbox, name: &str, setting: &str) -> Child {
     let mut arguments = vec!["run", "--json", "--name", name];
     SMALL.iter().chain(&[setting]).for_each(|setting| arguments.extend(["--set", setting]));
     sandbox.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()

@@ -88,6 +88,55 @@ fn a_lost_terminal_ends_the_screens_not_the_run() {
 }
 
 #[test]
+fn an_interrupt_stops_the_run_on_the_screen_and_tells_what_goes_on() {
+    for by_key in [true, false] {
+        let sandbox = Sandbox::new();
+        let mut terminal = live(&sandbox);
+        // A second run beside the first, and a third in the queue.
+        terminal.press("3");
+        terminal.wait_text("next run");
+        terminal.press("s");
+        terminal.wait_text("start the draft beside it");
+        terminal.press("\r");
+        let two = sandbox.wait_for_list("two live runs", |runs| {
+            runs.len() == 2 && runs.iter().all(|run| run["state"] == "live")
+        });
+        terminal.wait_text("tokens/s");
+        let second = two[0]["run"].as_str().unwrap().to_owned();
+        terminal.press("3");
+        terminal.wait_text("next run");
+        terminal.press("Q");
+        terminal.wait_text("starts when its turn comes");
+        if by_key {
+            terminal.press("\x03");
+        } else {
+            signal("-TERM", terminal.pid());
+        }
+        let told = terminal.wait_text("its folder:");
+        let words: Vec<&str> = told.split_whitespace().collect();
+        assert!(words.contains(&second.as_str()), "{told}");
+        for what in ["goes on without the screens", "the queue goes on: 1 waits there"] {
+            assert!(told.contains(what), "{told}");
+        }
+        assert_eq!(terminal.end(), 130);
+        let runs = sandbox.json(&["list", "--json"]);
+        let of = |state: &str| {
+            let runs = runs["runs"].as_array().unwrap();
+            runs.iter()
+                .filter(|run| run["state"] == state)
+                .map(|run| &run["run"])
+                .cloned()
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of("stopped"), [second], "{runs}");
+        assert_eq!((of("live").len(), of("queued").len()), (1, 1), "{runs}");
+        let queued = of("queued")[0].as_str().unwrap().to_owned();
+        assert!(sandbox.run(&["stop", &queued]).status.success());
+        assert!(sandbox.run(&["stop", "long"]).status.success());
+    }
+}
+
+#[test]
 fn a_worker_that_is_killed_shows_as_crashed_with_its_signal() {
     let sandbox = Sandbox::new();
     let mut terminal = live(&sandbox);

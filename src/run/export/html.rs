@@ -162,6 +162,7 @@ mod tests {
         let alert = Alert { update: 1, time: 0.0, level: Level::Warning, message: HOSTILE.into() };
         writer.append(&Event::Alert(alert)).unwrap();
         let command = CommandRecord {
+            micro_batches: 0,
             id: 1,
             name: HOSTILE.into(),
             outcome: "rejected".into(),

@@ -59,8 +59,8 @@ fn history(run: &RunDir, seen: &mut HashSet<String>) -> Result<(RunDir, History)
 struct History {
     given: Vec<Given>,
     total: u64,
-    /// The update at which a paused run stands: a step is given there, and recorded when it is done.
-    standing: Option<u64>,
+    /// The update and the micro-batch at which a paused run stands: a step is given there, and recorded when it is done.
+    standing: Option<(u64, u64)>,
     /// The settings from an update on, the first ones first.
     settings: Vec<(u64, Config)>,
     devices: Vec<(u64, String)>,
@@ -90,26 +90,33 @@ impl History {
     }
 
     fn give(&mut self, at_update: u64, command: Command) {
-        self.given.push(Given { at_update, deed: Deed::Command(command) });
+        self.given.push(Given { at_update, micro_batches: 0, deed: Deed::Command(command) });
     }
 
     fn command(&mut self, record: &CommandRecord) {
-        let row =
-            Row { at_update: record.update, name: record.name.clone(), value: record.value, set: Vec::new() };
+        let row = Row {
+            at_update: record.update,
+            micro_batches: record.micro_batches,
+            name: record.name.clone(),
+            value: record.value,
+            set: Vec::new(),
+        };
         // What a newer version records cannot be given here.
-        let Ok(Given { mut at_update, deed: Deed::Command(command) }) = given(row) else { return };
+        let Ok(mut given) = given(row) else { return };
+        let Deed::Command(command) = &given.deed else { return };
+        let here = (record.update, record.micro_batches);
         match command {
-            Command::Pause => self.standing = Some(record.update),
+            Command::Pause => self.standing = Some(here),
             Command::Step | Command::StepMicroBatch => {
-                at_update = self.standing.unwrap_or(record.update);
-                self.standing = Some(record.update);
+                (given.at_update, given.micro_batches) = self.standing.unwrap_or(here);
+                self.standing = Some(here);
             }
             Command::Resume => self.standing = None,
             // After the last update nothing is left to be stopped.
             Command::Stop if record.update >= self.total => return,
             _ => {}
         }
-        self.give(at_update, command);
+        self.given.push(given);
     }
 
     fn resumed(&mut self, resumed: &Resumed) {
@@ -166,7 +173,7 @@ impl History {
         if set.is_empty() {
             return false;
         }
-        self.given.push(Given { at_update: from, deed: Deed::Settings(set) });
+        self.given.push(Given { at_update: from, micro_batches: 0, deed: Deed::Settings(set) });
         true
     }
 }
@@ -180,11 +187,12 @@ mod tests {
     };
 
     fn at(at_update: u64, command: Command) -> Given {
-        Given { at_update, deed: Deed::Command(command) }
+        Given { at_update, micro_batches: 0, deed: Deed::Command(command) }
     }
 
     fn set(at_update: u64, set: &[&str]) -> Given {
-        Given { at_update, deed: Deed::Settings(set.iter().map(|&text| text.to_owned()).collect()) }
+        let deed = Deed::Settings(set.iter().map(|&text| text.to_owned()).collect());
+        Given { at_update, micro_batches: 0, deed }
     }
 
     fn header(run: &RunDir, set: &[&str]) -> Box<Header> {
@@ -238,6 +246,31 @@ mod tests {
         assert_eq!(history.given.pop(), Some(at(300, Command::Stop)), "the run that goes on is longer");
         let back = Command::LearningRate { value: None };
         assert_eq!(history.given[2..], [at(12, Command::Resume), at(12, back)]);
+    }
+
+    #[test]
+    fn what_is_given_in_a_window_is_given_at_its_micro_batch() {
+        let mut history = History { total: 100, ..History::default() };
+        for (name, update, micro_batches) in [
+            ("pause", 4, 1),
+            ("step_micro_batch", 4, 2),
+            ("step_micro_batch", 5, 0),
+            ("step", 6, 0),
+            ("resume", 6, 0),
+        ] {
+            let Event::Command(mut record) = sample::command(name, update, None) else { unreachable!() };
+            record.micro_batches = micro_batches;
+            history.apply(&Event::Command(record));
+        }
+        let inside = |micro_batches, command| Given { micro_batches, ..at(4, command) };
+        let expected = [
+            inside(1, Command::Pause),
+            inside(1, Command::StepMicroBatch),
+            inside(2, Command::StepMicroBatch),
+            at(5, Command::Step),
+            at(6, Command::Resume),
+        ];
+        assert_eq!(history.given, expected);
     }
 
     #[test]

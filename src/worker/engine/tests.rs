@@ -216,9 +216,13 @@ fn straight(count: u64) -> Vec<(u64, u64)> {
 fn settings_among_the_commands_end_a_part_of_the_run_with_a_checkpoint_to_go_on_from() {
     let set = vec!["train.accumulate=2".to_owned()];
     let given = [
-        Given { at_update: 1, deed: Deed::Command(Command::LearningRate { value: Some(0.5) }) },
-        Given { at_update: 2, deed: Deed::Settings(set.clone()) },
-        Given { at_update: 3, deed: Deed::Command(Command::Stop) },
+        Given {
+            at_update: 1,
+            micro_batches: 0,
+            deed: Deed::Command(Command::LearningRate { value: Some(0.5) }),
+        },
+        Given { at_update: 2, micro_batches: 0, deed: Deed::Settings(set.clone()) },
+        Given { at_update: 3, micro_batches: 0, deed: Deed::Command(Command::Stop) },
     ];
     let write = |run: &RunDir| script::write(run, &given).unwrap();
     // The run would go on, or have made all of its updates there.
@@ -237,6 +241,16 @@ fn settings_among_the_commands_end_a_part_of_the_run_with_a_checkpoint_to_go_on_
     assert_eq!(ended.ending.turn, None);
     let told = "before 3 of its commands: learning_rate at update 1";
     assert!(ended.alerts()[0].contains(told), "{:?}", ended.alerts());
+}
+
+#[test]
+fn a_pause_among_the_commands_that_nothing_ends_does_not_last_for_ever() {
+    let given = |at_update, command| Given { at_update, micro_batches: 0, deed: Deed::Command(command) };
+    let script = [given(1, Command::Pause), given(1, Command::Step), given(3, Command::Stop)];
+    let settings = ["train.max_updates=9", NO_WARMUP];
+    let ran = ran_in(None, &settings, &straight(9), &[GOOD; 9], |run| script::write(run, &script).unwrap());
+    assert_eq!((ran.ending.reason, ran.ending.done.updates), (Reason::Stopped, 3));
+    assert!(ran.alerts()[0].contains("goes on to the next one: stop at update 3"), "{:?}", ran.alerts());
 }
 
 #[test]
