@@ -25,6 +25,9 @@ const AT_ONCE: usize = 64;
 /// What such a file begins and ends with.
 const MARK: &[u8; 4] = b"PAR1";
 
+/// Takes a row: its number, counted from 1, and its values.
+pub(super) type Each<'a> = dyn FnMut(usize, &[Value]) -> Result<(), DataError> + 'a;
+
 /// A table whose columns are known.
 pub(super) struct Table {
     reader: SerializedFileReader<File>,
@@ -153,7 +156,7 @@ impl Table {
         &self,
         columns: &[usize],
         meter: &Meter,
-        each: &mut dyn FnMut(usize, &[Value]) -> Result<(), DataError>,
+        each: &mut Each<'_>,
     ) -> Result<(), DataError> {
         let metadata = self.reader.metadata();
         let descriptor = metadata.file_metadata().schema_descr();

@@ -188,7 +188,7 @@ fn a_file_that_ends_early_or_is_none_says_so() {
     // The middle is missing, and the end is there.
     let torn = [&whole[..200], &whole[whole.len() - 900..]].concat();
     assert!(read(&torn).unwrap_err().contains("damaged"));
-    let mut encrypted = whole.clone();
+    let mut encrypted = whole;
     encrypted[..4].copy_from_slice(b"PARE");
     assert!(read(&encrypted).unwrap_err().contains("encrypted"));
     let packed = std::fs::read(fixture("brotli.parquet")).unwrap();
