@@ -244,10 +244,14 @@ pub const ACTIONS: &[About] = &[
 impl Action {
     /// Name and help of this action.
     pub fn about(self) -> &'static About {
-        let found = ACTIONS.iter().find(|about| match (about.action, self) {
+        ACTIONS.iter().find(|about| about.action.is(self)).unwrap_or(&ACTIONS[0])
+    }
+
+    /// Whether both are one action, whatever is given with it.
+    pub fn is(self, other: Self) -> bool {
+        match (self, other) {
             (Self::LearningRate(_), Self::LearningRate(_)) | (Self::Theme(_), Self::Theme(_)) => true,
-            (listed, wanted) => listed == wanted,
-        });
-        found.unwrap_or(&ACTIONS[0])
+            (one, another) => one == another,
+        }
     }
 }

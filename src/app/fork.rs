@@ -1,7 +1,7 @@
 //! Forking a run: choose one of its checkpoints, draft the new run on the Setup screen, start or queue it.
 
 use super::{
-    Effect, State,
+    Effect, READONLY, State,
     action::Screen,
     focus::{Overlay, Panel},
     form::Origin,
@@ -33,7 +33,7 @@ impl State {
             return vec![Effect::LoadFork { run: choice.run, update }];
         }
         if self.options.readonly {
-            self.say("read-only: started with --readonly", true);
+            self.say(READONLY, true);
             return Vec::new();
         }
         match self.subject() {

@@ -1,6 +1,6 @@
 //! What is done with one run of the list: going on with it, naming it, writing a note on it, moving it to the trash.
 
-use super::{Effect, State, action::Screen, focus::Overlay, input::TextLine, palette::Palette};
+use super::{Effect, READONLY, State, action::Screen, focus::Overlay, input::TextLine, palette::Palette};
 
 /// What a person changes of a run that has been made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ impl State {
         let row = self.runs.rows.get(self.runs.selected)?;
         let (id, name) = (row.id.clone(), row.name.clone());
         let why = match &*row.state {
-            _ if self.options.readonly => "read-only: started with --readonly".to_owned(),
+            _ if self.options.readonly => READONLY.to_owned(),
             "live" | "paused" => format!("{name} is live: stop it first"),
             "queued" => format!("{name} waits in the queue: take it out with {{key:unqueue}} first"),
             _ => return Some((id, name)),
@@ -52,7 +52,7 @@ impl State {
     /// Opens the palette with the present name of the run in it, or its note.
     pub(super) fn ask_label(&mut self, name: bool) {
         if self.options.readonly {
-            return self.say("read-only: started with --readonly", true);
+            return self.say(READONLY, true);
         }
         let Some((id, called)) = self.subject() else {
             return self.say("choose a run on screen {key:runs}", true);
@@ -70,7 +70,7 @@ impl State {
     /// Gives the run that is meant another name, or writes a note on it.
     pub(super) fn relabel(&mut self, label: Relabel) -> Vec<Effect> {
         if self.options.readonly {
-            self.say("read-only: started with --readonly", true);
+            self.say(READONLY, true);
             return Vec::new();
         }
         match self.subject() {

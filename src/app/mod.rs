@@ -8,6 +8,7 @@ mod call;
 pub mod check;
 mod clip;
 mod draft;
+mod effect;
 pub mod filter;
 pub mod focus;
 pub mod fork;
@@ -19,6 +20,7 @@ pub mod look;
 pub mod manage;
 pub mod marker;
 mod messages;
+mod msg;
 pub mod opened;
 pub mod palette;
 pub mod plot;
@@ -36,27 +38,25 @@ pub mod status;
 pub mod tensors;
 pub(crate) mod update;
 
-use crate::{
-    config::{ConfigError, DeviceName, Layers, Resolved},
-    protocol::{AccumulationCheck, Answer, Command, Event, StateDetail, StateReport},
-};
+use crate::config::{ConfigError, Layers};
 
 use action::{Action, Screen};
 pub use draft::Settings;
+pub use effect::Effect;
 use focus::{Context, Focus, Overlay, Panel};
-use form::{Form, Origin};
-use input::{Input, TextLine};
+use form::Form;
+use input::TextLine;
 use leaving::Others;
 use link::{Control, Link};
 use look::ThemeName;
-use manage::Relabel;
+pub use msg::Msg;
 use plot::Plot;
 pub use replay::Replay;
-use room::{Room, Rooms};
-use run::{RunView, Status, Waiting};
-use runs::{Comparison, Curves, Order, RunRow, Runs};
+use room::Rooms;
+use run::{RunView, Status};
+use runs::Runs;
 use series::XAxis;
-use tensors::{History, Tensors};
+use tensors::Tensors;
 
 /// Weights of the smoothing that `S` steps through; 0 shows the loss as it is.
 pub const SMOOTHING: [f64; 4] = [0.9, 0.97, 0.99, 0.0];
@@ -72,274 +72,8 @@ const CHECKPOINT: &str = "last checkpoint";
 /// Seconds between two readings of the list of runs while it is open.
 const LIST_SECONDS: f64 = 2.0;
 
-/// What happened.
-#[derive(Debug, Clone)]
-pub enum Msg {
-    /// Seconds since the UI started.
-    Tick {
-        now: f64,
-    },
-    Action(Action),
-    Input(Input),
-    /// A line of text is finished: Enter.
-    Submit,
-    /// A line of text is finished and the next field follows: Tab.
-    SubmitAndNext,
-    /// A line of text is dropped: Esc.
-    Cancel,
-    /// A mouse click on a panel, and the line of its list that was hit.
-    Click {
-        panel: Panel,
-        row: Option<usize>,
-    },
-    /// A mouse click into a chart, on that update.
-    Point {
-        panel: Panel,
-        update: u64,
-    },
-    /// The wheel over a chart, on that update.
-    ZoomAt {
-        panel: Panel,
-        update: u64,
-        closer: bool,
-    },
-    /// A mouse click on a tab.
-    Tab(Screen),
-    /// A mouse click on the head of a column of the table.
-    Sort(tensors::Column),
-    /// A mouse click on that line of the palette, or of the checkpoints to fork.
-    Choose(usize),
-    /// The first line shown of the help.
-    HelpTo(usize),
-    /// Another run is being watched from here on.
-    Watching {
-        run: RunRef,
-    },
-    /// The run is not watched but played from its record: seconds of it in one second.
-    Replaying {
-        speed: f64,
-    },
-    Events(Vec<Event>),
-    /// How far the data of the watched run is, which has not begun.
-    Preparing(String),
-    /// So many lines of the watched run's record cannot be read.
-    Unreadable(u64),
-    /// A run was started; its directory. The shell watches it.
-    Started {
-        run: String,
-    },
-    /// The watched run's worker died; what is known about it, line by line.
-    Crash(Vec<String>),
-    /// Whether a worker holds the watched run's lock.
-    Alive(bool),
-    /// Why the watched run has no worker yet.
-    Waits(Option<Waiting>),
-    /// Ids of those that are live of the runs that were asked about.
-    Others {
-        live: Vec<String>,
-    },
-    Connected(Control),
-    Answer {
-        id: u64,
-        answer: Answer,
-    },
-    Runs(Vec<RunRow>),
-    Curves {
-        run: String,
-        curves: Curves,
-    },
-    Comparison(Result<Comparison, String>),
-    /// State read from a checkpoint.
-    State {
-        run: String,
-        report: Result<StateReport, String>,
-    },
-    Detail {
-        run: String,
-        detail: Result<Box<StateDetail>, String>,
-    },
-    /// What the record says of one parameter of that run.
-    History {
-        run: String,
-        tensor: String,
-        history: Result<Box<History>, String>,
-    },
-    /// What a check of accumulation found, or why it found nothing.
-    Checked {
-        number: u64,
-        answer: Result<Box<AccumulationCheck>, String>,
-    },
-    /// Updates of the checkpoints of a run that is to be forked, or why there are none.
-    Checkpoints {
-        run: String,
-        name: String,
-        found: Result<Vec<u64>, String>,
-    },
-    /// What was set by hand for a run when that checkpoint was written.
-    ForkBase {
-        origin: Origin,
-        base: Result<Box<Layers>, String>,
-    },
-    /// A click on the head of a column of the list of runs.
-    SortBy(Order),
-    /// The memory of the device that was asked for, and which device that is.
-    Room {
-        asked: DeviceName,
-        device: DeviceName,
-        room: Option<Room>,
-    },
-    /// What was set by hand for a run.
-    Draft {
-        run: String,
-        settings: Result<Settings, String>,
-    },
-    /// Runs were queued, by name, or none was and why.
-    Queued(Result<Vec<String>, String>),
-    /// Something was done that is worth a line.
-    Done(String),
-    /// Something went wrong, in one sentence.
-    Failed(String),
-    /// Lines that fit the screen.
-    Size {
-        width: u16,
-        height: u16,
-    },
-}
-
-/// What to do.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Effect {
-    Send {
-        id: u64,
-        command: Command,
-    },
-    Start {
-        resolved: Box<Resolved>,
-        name: String,
-    },
-    /// Put these at the end of the queue: settings and names.
-    Queue {
-        drafts: Vec<(Resolved, String)>,
-    },
-    /// Take the run of that id out of the queue.
-    Unqueue {
-        run: String,
-    },
-    /// Tell a run that is not watched to stop.
-    StopRun {
-        run: RunRef,
-    },
-    /// Look which of these are live.
-    LookAlive {
-        runs: Vec<RunRef>,
-    },
-    /// Watch the run of that id, prefix, name or path.
-    Watch {
-        run: String,
-    },
-    /// Go on with a run that is not live.
-    Resume {
-        run: String,
-    },
-    /// Start a run from that checkpoint of another one with these settings changed, or put it at the end of the queue.
-    Fork {
-        run: String,
-        update: u64,
-        set: Vec<String>,
-        name: String,
-        queued: bool,
-    },
-    /// Find the checkpoints of a run that is to be forked.
-    LoadCheckpoints {
-        run: String,
-    },
-    /// Read what was set by hand for that run when that checkpoint was written.
-    LoadFork {
-        run: String,
-        update: u64,
-    },
-    /// Give a run another name, or write a note on it.
-    Relabel {
-        run: String,
-        label: Relabel,
-    },
-    /// Move a run to the trash folder.
-    Delete {
-        run: String,
-    },
-    LoadRuns,
-    LoadCurves {
-        run: String,
-    },
-    Compare {
-        runs: Vec<String>,
-    },
-    LoadState {
-        run: String,
-    },
-    LoadDetail {
-        run: String,
-        tensor: String,
-        width: usize,
-    },
-    /// Read what the record says of one parameter.
-    LoadHistory {
-        run: String,
-        tensor: String,
-    },
-    Export {
-        run: String,
-        format: String,
-    },
-    /// Draw the screen as it is into that file.
-    Picture {
-        path: String,
-    },
-    /// Give a text to the terminal's clipboard; `what` it is, in words.
-    Copy {
-        what: String,
-        text: String,
-    },
-    /// The same of the command that trains a run again from its beginning.
-    CopyAgain {
-        run: String,
-    },
-    /// Tell somebody who looks elsewhere.
-    Call {
-        text: String,
-    },
-    /// Check accumulation with these settings, as TOML; the answer carries the number.
-    Check {
-        number: u64,
-        settings: String,
-    },
-    /// Nobody waits for the running check any more.
-    StopCheck,
-    /// Look at the memory of that device; `asked` is what the draft calls it.
-    LoadRoom {
-        asked: DeviceName,
-        device: DeviceName,
-    },
-    /// Read what was set by hand for that run.
-    LoadDraft {
-        run: String,
-    },
-    /// Write a new file.
-    SaveDraft {
-        path: String,
-        text: String,
-    },
-    /// Stop the clock of the replay, or let it go on.
-    PauseReplay {
-        paused: bool,
-    },
-    /// Stop this program until the shell lets it go on.
-    Suspend,
-    /// Leave with that exit code.
-    Quit {
-        code: i32,
-    },
-}
+/// Why a UI that only looks does not do it.
+const READONLY: &str = "read-only: started with --readonly";
 
 /// The run that is being watched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Queueing the draft, a grid of it, and taking runs out of the queue again.
 
-use super::{Effect, State, action::Screen, focus::Overlay, run::Status};
+use super::{Effect, READONLY, State, action::Screen, focus::Overlay, run::Status};
 use crate::protocol::Command;
 
 impl State {
@@ -32,7 +32,7 @@ impl State {
 
     fn enqueue(&mut self, drafts: Result<Vec<(crate::config::Resolved, String)>, String>) -> Vec<Effect> {
         if self.options.readonly {
-            self.say("read-only: started with --readonly", true);
+            self.say(READONLY, true);
             return Vec::new();
         }
         match drafts {
@@ -83,7 +83,7 @@ impl State {
         }
         let selected = self.runs.rows.get(self.runs.selected);
         match selected {
-            _ if self.options.readonly => self.say("read-only: started with --readonly", true),
+            _ if self.options.readonly => self.say(READONLY, true),
             Some(row) if row.state == "queued" => {
                 self.overlay = Overlay::Unqueue { id: row.id.clone(), name: row.name.clone() };
             }
@@ -99,7 +99,7 @@ impl State {
     /// Asks whether the run on the screen, which waits, is to leave the queue.
     pub(super) fn unqueue_watched(&mut self) -> Vec<Effect> {
         match &self.watching {
-            _ if self.options.readonly => self.say("read-only: started with --readonly", true),
+            _ if self.options.readonly => self.say(READONLY, true),
             Some(run) => self.overlay = Overlay::Unqueue { id: run.id.clone(), name: run.name.clone() },
             None => {}
         }

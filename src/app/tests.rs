@@ -1,7 +1,10 @@
 //! What a person relies on: keys do what they say, and nothing is sent that should not be.
 
 use super::*;
-use crate::protocol::Reason;
+use crate::{
+    app::input::Input,
+    protocol::{Answer, Command, Event, Reason, StateDetail, StateReport},
+};
 
 mod charts;
 mod tensors;

@@ -1,7 +1,7 @@
 //! What each action does to the state.
 
 use super::{
-    Effect, SMOOTHING, State,
+    Effect, READONLY, SMOOTHING, State,
     action::{Action, Screen},
     focus::{Overlay, Panel},
     form::FieldError,
@@ -201,7 +201,7 @@ impl State {
             (_, Some(status)) if !status.is_live() => {
                 Some(format!("the run is no longer live ({}): nothing to command", status.as_str()))
             }
-            _ if self.options.readonly => Some("read-only: started with --readonly".to_owned()),
+            _ if self.options.readonly => Some(READONLY.to_owned()),
             (Control::ReadOnly(why), _) => Some(format!("read-only: {why}")),
             (Control::None, _) => {
                 let what = command.name().replace('_', " ");
@@ -366,7 +366,7 @@ impl State {
             return self.show(Screen::Setup);
         }
         if self.options.readonly {
-            self.say("read-only: started with --readonly", true);
+            self.say(READONLY, true);
             return Vec::new();
         }
         match self.form.start() {

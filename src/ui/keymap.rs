@@ -302,7 +302,12 @@ pub fn hints(keys: &Keymap, context: Context) -> Vec<Hint> {
     }
     let shown = |wanted| keys.rows().iter().filter(move |row| row.context == wanted && !row.hint.is_empty());
     // The context's own keys first; help and quit are wanted most of the others.
-    let rows = shown(context).chain(shown(Context::Global).rev());
+    let own: Vec<Key> =
+        keys.rows().iter().filter(|row| row.context == context).flat_map(|row| row.keys.clone()).collect();
+    // A key that means something of its own here means that.
+    let everywhere =
+        shown(Context::Global).rev().filter(|row| row.keys.first().is_some_and(|key| !own.contains(key)));
+    let rows = shown(context).chain(everywhere);
     let hint = |row: &super::keys::Row| {
         let mut key = row.keys.first()?.to_string();
         // The keys that go up and down share a word.
@@ -333,6 +338,17 @@ pub fn opened_hints(keys: &Keymap) -> Vec<Hint> {
 mod tests {
     use super::*;
     use crate::app::{action::ACTIONS, palette, recorded};
+
+    #[test]
+    fn no_key_is_told_twice_at_the_bottom() {
+        for context in [Train, Tensors, Setup, Runs] {
+            let hints = hints(&Keymap::default(), context);
+            let keys: Vec<&str> = hints.iter().map(|hint| hint.key.as_str()).collect();
+            for key in &keys {
+                assert_eq!(keys.iter().filter(|other| *other == key).count(), 1, "{key} in {context:?}");
+            }
+        }
+    }
 
     #[test]
     fn no_key_does_two_things_in_one_context() {

@@ -157,9 +157,7 @@ impl Keymap {
 
     /// The key that does it there; else one that does it everywhere, or else anywhere.
     pub fn first(&self, action: Action, context: Context) -> Option<Key> {
-        let about = action.about().name;
-        let rows =
-            || self.rows.iter().filter(move |row| row.action.about().name == about && !row.keys.is_empty());
+        let rows = || self.rows.iter().filter(move |row| row.action.is(action) && !row.keys.is_empty());
         let there = |wanted: Context| rows().find(move |row| row.context == wanted);
         there(context)
             .or_else(|| there(Context::Global))
@@ -212,7 +210,7 @@ impl Keymap {
             let mut found = false;
             for (row, line) in self.rows.iter_mut().zip(&mut lines) {
                 let here = change.place.is_none_or(|place| place == row.context);
-                if here && row.action.about().name == name {
+                if here && row.action.is(change.action) {
                     row.keys.clone_from(&change.keys);
                     (*line, found) = (Some(change.line), true);
                 }
