@@ -81,10 +81,12 @@ const PLAIN_SHADES: [char; 9] = [' ', '.', ':', '-', '=', '+', '*', '#', '@'];
 /// or below, and what is no number, take the lowest.
 pub fn heat_steps(values: &[f64]) -> Vec<u8> {
     let usable = |value: &f64| value.is_finite() && *value > 0.0;
-    let logs = || values.iter().map(|value| value.abs()).filter(usable).map(f64::log10);
-    let (mut low, high) = (logs().fold(f64::INFINITY, f64::min), logs().fold(f64::NEG_INFINITY, f64::max));
+    let sizes = || values.iter().map(|value| value.abs()).filter(usable);
+    // A logarithm costs more than all the rest: each value's is taken once.
+    let (least, most) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
+    let high = most.log10();
     // Entries that were never touched would leave all others in one shade.
-    low = low.max(high - 6.0);
+    let low = least.log10().max(high - 6.0);
     let step = |value: &f64| {
         let value = value.abs();
         if !usable(&value) {
