@@ -1,14 +1,12 @@
 //! What libraries do not bear: files at which they panic, and those for which Hugging Face's `tokenizers` asks for memory
 //! that nothing in them bears out.
 
-use std::{
-    cell::Cell,
-    panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook},
-    sync::Once,
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::config::quiet::quietly;
 
 /// Checks what can be seen of a `tokenizer.json` beforehand.
 ///
@@ -59,26 +57,9 @@ fn trie_bytes(map: &str) -> Option<u64> {
     Some(u64::from(u32::try_from(bits >> 4).ok()?.swap_bytes()))
 }
 
-thread_local! {
-    /// Whether a panic of this thread is told as an error.
-    static HELD: Cell<bool> = const { Cell::new(false) };
-}
-
 /// Does something with a library, whose panics are told as its errors are, and by nobody else.
 pub(super) fn held<T, E: std::fmt::Display>(work: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
-    static SET: Once = Once::new();
-    SET.call_once(|| {
-        let before = take_hook();
-        set_hook(Box::new(move |panic| {
-            if !HELD.try_with(Cell::get).unwrap_or(false) {
-                before(panic);
-            }
-        }));
-    });
-    let outer = HELD.replace(true);
-    let outcome = catch_unwind(AssertUnwindSafe(work));
-    HELD.set(outer);
-    match outcome {
+    match quietly(|| catch_unwind(AssertUnwindSafe(work))) {
         Ok(done) => done.map_err(|error| error.to_string()),
         Err(panic) => {
             let said = panic.downcast_ref::<String>().map(String::as_str);

@@ -19,7 +19,7 @@ use super::{
     glass::Glass,
     outside::{KEEP_TITLE, OLD_TITLE},
 };
-use crate::config::own;
+use crate::config::quiet;
 
 /// Asks for the mouse: presses, the wheel and movements with a button down. Movements without one are nothing that a
 /// slow line should carry.
@@ -134,7 +134,7 @@ fn hook() {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             // One that is caught is told on the screens.
-            if !own::is_awaited() {
+            if !quiet::is_awaited() {
                 restore();
             }
             before(panic);

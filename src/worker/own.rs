@@ -22,6 +22,7 @@ use crate::{
         Config, ConfigError,
         own::{self, Parameter, Settings},
         presets::Preset,
+        quiet,
     },
     data::{
         Batch,
@@ -65,11 +66,11 @@ pub(super) fn build(config: &Config, device: &Device) -> anyhow::Result<Box<dyn 
 
 /// Work of a task that may panic; that is told in a sentence.
 fn kept<T>(doing: &str, work: impl FnOnce() -> anyhow::Result<T>) -> Result<T, String> {
-    match own::quietly(|| catch_unwind(AssertUnwindSafe(work))) {
+    match quiet::quietly(|| catch_unwind(AssertUnwindSafe(work))) {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(error)) => Err(format!("{error:#}")),
         Err(panic) => {
-            let place = own::place_of_panic().map_or_else(String::new, |place| format!(" ({place})"));
+            let place = quiet::place_of_panic().map_or_else(String::new, |place| format!(" ({place})"));
             Err(format!("a panic while {doing}: {}{place}", fault::words(&*panic)))
         }
     }
