@@ -2,6 +2,14 @@
 
 use std::str::FromStr;
 
+/// The one of that name; else which names there are.
+fn by_name<T: Copy>(all: &[T], as_str: fn(T) -> &'static str, what: &str, text: &str) -> Result<T, String> {
+    all.iter().copied().find(|one| as_str(*one) == text).ok_or_else(|| {
+        let names: Vec<_> = all.iter().map(|one| as_str(*one)).collect();
+        format!("no {what} `{text}`: there are {}", names.join(", "))
+    })
+}
+
 /// A set of colours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ThemeName {
@@ -39,10 +47,7 @@ impl FromStr for ThemeName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|name| name.as_str() == text).ok_or_else(|| {
-            let names = Self::ALL.map(Self::as_str).join(", ");
-            format!("no theme `{text}`: there are {names}")
-        })
+        by_name(&Self::ALL, Self::as_str, "theme", text)
     }
 }
 
@@ -75,10 +80,7 @@ impl FromStr for Signs {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|signs| signs.as_str() == text).ok_or_else(|| {
-            let names = Self::ALL.map(Self::as_str).join(", ");
-            format!("no signs `{text}`: there are {names}")
-        })
+        by_name(&Self::ALL, Self::as_str, "signs", text)
     }
 }
 
@@ -112,10 +114,7 @@ impl FromStr for Call {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|call| call.as_str() == text).ok_or_else(|| {
-            let names = Self::ALL.map(Self::as_str).join(", ");
-            format!("no notice `{text}`: there are {names}")
-        })
+        by_name(&Self::ALL, Self::as_str, "notice", text)
     }
 }
 

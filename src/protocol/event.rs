@@ -354,8 +354,9 @@ pub struct CommandRecord {
     pub why: Option<String>,
 }
 
+/// Left out of a line.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-const fn is_zero(number: &u64) -> bool {
+pub(crate) const fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 

@@ -10,7 +10,7 @@ pub use recorded::{Recorded, recorded};
 use super::{RunDir, RunError, atomic, own, text::plain};
 use crate::{
     config::{ConfigError, Layers, Resolved, layers},
-    protocol::Command,
+    protocol::{Command, event},
 };
 
 /// The name of [`Deed::Settings`] in a file.
@@ -50,18 +50,13 @@ impl Deed {
 #[serde(deny_unknown_fields)]
 struct Row {
     at_update: u64,
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "event::is_zero")]
     micro_batches: u64,
     name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<f64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     set: Vec<String>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-const fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// A file of commands: they stand behind the configuration, which is the rest.

@@ -3,7 +3,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::keys::{Key, Keymap};
+use super::keys::{Key, Keymap, Row};
 use crate::app::{
     Msg, State,
     action::{Action, Screen},
@@ -300,23 +300,18 @@ pub fn hints(keys: &Keymap, context: Context) -> Vec<Hint> {
         }
         _ => {}
     }
-    let shown = |wanted| keys.rows().iter().filter(move |row| row.context == wanted && !row.hint.is_empty());
-    // The context's own keys first; help and quit are wanted most of the others.
-    let own: Vec<Key> =
-        keys.rows().iter().filter(|row| row.context == context).flat_map(|row| row.keys.clone()).collect();
-    // A key that means something of its own here means that.
-    let everywhere =
-        shown(Context::Global).rev().filter(|row| row.keys.first().is_some_and(|key| !own.contains(key)));
-    let rows = shown(context).chain(everywhere);
-    let hint = |row: &super::keys::Row| {
-        let mut key = row.keys.first()?.to_string();
+    // The context's own keys first; help and quit are wanted most of the others. A key that means something of its own
+    // here means that.
+    let free = |row: &&Row| row.keys.first().is_some_and(|key| keys.find(context, *key).is_none());
+    let own = shown(keys, context).filter_map(|row| {
+        let mut hint = hint(row)?;
         // The keys that go up and down share a word.
         if let (Action::AccumulateDown, Some(up)) = (row.action, keys.first(Action::AccumulateUp, context)) {
-            key = format!("{key} {up}");
+            hint.key = format!("{} {up}", hint.key);
         }
-        Some(Hint { key, word: row.hint, msg: Some(Msg::Action(row.action)) })
-    };
-    rows.filter_map(hint).collect()
+        Some(hint)
+    });
+    own.chain(shown(keys, Global).rev().filter(free).filter_map(hint)).collect()
 }
 
 /// The same while a parameter is opened, where the keys of the table have nothing to do.
@@ -326,12 +321,17 @@ pub fn opened_hints(keys: &Keymap) -> Vec<Hint> {
         let key = keys.first(action, Tensors)?.to_string();
         Some(Hint { key, word, msg: Some(Msg::Action(action)) })
     });
-    let everywhere = keys.rows().iter().rev().filter(|row| row.context == Global && !row.hint.is_empty());
-    let everywhere = everywhere.filter_map(|row| {
-        let key = row.keys.first()?.to_string();
-        Some(Hint { key, word: row.hint, msg: Some(Msg::Action(row.action)) })
-    });
-    own.chain(everywhere).collect()
+    own.chain(shown(keys, Global).rev().filter_map(hint)).collect()
+}
+
+/// The rows of one context that have a word at the bottom.
+fn shown(keys: &Keymap, context: Context) -> impl DoubleEndedIterator<Item = &Row> {
+    keys.rows().iter().filter(move |row| row.context == context && !row.hint.is_empty())
+}
+
+fn hint(row: &Row) -> Option<Hint> {
+    let key = row.keys.first()?.to_string();
+    Some(Hint { key, word: row.hint, msg: Some(Msg::Action(row.action)) })
 }
 
 #[cfg(test)]
