@@ -5,6 +5,7 @@
 use std::{borrow::Cow, collections::BTreeMap, io, path::Path, sync::Arc};
 
 use burn::tensor::{DType, TensorData};
+use rayon::prelude::*;
 use safetensors::{Dtype, View};
 
 use super::trainer::Training;
@@ -41,30 +42,30 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Copies weights and state to the host.
+    /// Copies weights and state to the host, on all cores: most of it is the first touch of fresh memory.
     ///
     /// # Errors
     /// The cursor has no JSON form, which it always has.
     pub fn take(run: &RunDir, training: &dyn Training, position: Position<'_>) -> io::Result<Self> {
         let mut steps = BTreeMap::new();
-        let mut state = Vec::new();
+        let mut entries = Vec::new();
         let optimizer = training.optimizer();
         for name in optimizer.names() {
             if let Some((_, updates)) = optimizer.slot(&name) {
                 steps.insert(name.clone(), updates);
             }
-            state.extend(
-                optimizer.entries(&name).iter().map(|entry| (format!("{name}.{}", entry.name), host(entry))),
-            );
+            let of_parameter = optimizer.entries(&name);
+            entries.extend(of_parameter.into_iter().map(|entry| (format!("{name}.{}", entry.name), entry)));
         }
-        state.extend(optimizer.shared().iter().map(|entry| (entry.name.to_owned(), host(entry))));
+        entries.extend(optimizer.shared().into_iter().map(|entry| (entry.name.to_owned(), entry)));
+        let state = entries.into_par_iter().map(|(name, entry)| (name, host(&entry)));
         let weights = training.weights().into_iter().map(|tensor| {
-            let content = Content::Floats(Arc::new(tensor.values));
+            let content = Content::Data(tensor.data);
             (tensor.name, Host { dtype: Dtype::F32, shape: tensor.shape, content })
         });
         Ok(Self {
             weights: weights.collect(),
-            state,
+            state: state.collect(),
             info: CheckpointInfo {
                 format: FORMAT,
                 schema: SCHEMA,

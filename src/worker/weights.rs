@@ -4,6 +4,7 @@ use burn::{
     module::{Module, ModuleMapper, ModuleVisitor, Param},
     tensor::{DType, Tensor, TensorData},
 };
+use rayon::prelude::*;
 
 use crate::{
     backend::param::replaced,
@@ -15,7 +16,14 @@ use crate::{
 pub struct HostTensor {
     pub name: String,
     pub shape: Vec<usize>,
-    pub values: Vec<f32>,
+    /// f32, as it left the device.
+    pub data: TensorData,
+}
+
+impl HostTensor {
+    pub fn values(&self) -> &[f32] {
+        self.data.as_slice().unwrap_or_default()
+    }
 }
 
 /// Names and shapes.
@@ -37,15 +45,16 @@ pub fn bytes<M: Module>(model: &M) -> Vec<((String, usize), u64)> {
     visitor.out
 }
 
-/// Names, shapes and values: copies every parameter to the host.
+/// Names, shapes and values: copies every parameter to the host, once and on all cores.
 pub fn read<M: Module>(model: &M) -> Vec<HostTensor> {
-    let take = |param: Taken| {
-        let values = param.values.cast(DType::F32).into_data().try_into_vec::<f32>().unwrap_or_default();
-        HostTensor { name: param.name, shape: param.shape, values }
-    };
-    let mut visitor = Visitor { path: Vec::new(), take, out: Vec::new() };
+    let mut visitor = Visitor { path: Vec::new(), take: |param: Taken| param, out: Vec::new() };
     model.visit(&mut visitor);
-    visitor.out
+    let copied = visitor.out.into_par_iter().map(|Taken { name, shape, values }| HostTensor {
+        name,
+        shape,
+        data: values.cast(DType::F32).into_data(),
+    });
+    copied.collect()
 }
 
 /// Puts the values of a checkpoint into the model, one parameter at a time; what the checkpoint does not hold keeps
@@ -156,13 +165,9 @@ mod tests {
             let tensors = read(&loaded);
             assert_eq!(tensors.len(), 12);
             for (tensor, before) in tensors.iter().zip(read(&fresh)) {
-                assert_eq!(
-                    Some(&tensor.values),
-                    plan.read(&tensor.name).unwrap().as_ref(),
-                    "{}",
-                    tensor.name
-                );
-                assert_ne!(tensor.values, before.values, "{}", tensor.name);
+                let expected = plan.read(&tensor.name).unwrap();
+                assert_eq!(Some(tensor.values()), expected.as_deref(), "{}", tensor.name);
+                assert_ne!(tensor.values(), before.values(), "{}", tensor.name);
             }
             let mut trained = Trained(0);
             loaded.visit(&mut trained);

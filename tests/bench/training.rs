@@ -67,7 +67,8 @@ fn checkpoint(criterion: &mut Criterion) {
     let position =
         Position { update: 1, tokens: 1, config, cursor: Cursor::default(), progress: Progress::default() };
     let take = || Snapshot::take(&run, &*training, position).expect("nothing is written yet");
-    let weights: Vec<Vec<f32>> = training.weights().into_iter().map(|tensor| tensor.values).collect();
+    let weights: Vec<Vec<f32>> =
+        training.weights().into_iter().map(|tensor| tensor.values().to_vec()).collect();
     let mut group = criterion.benchmark_group(format!("checkpoint of {preset}"));
     group.sample_size(10);
     group.bench_function("taken", |bencher| bencher.iter_with_large_drop(take));

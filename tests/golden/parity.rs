@@ -255,7 +255,7 @@ fn compare_final(at: &str, trace: &Value, training: &dyn Training) {
             compare(&format!("{name}.{}", entry.name), &ours, &numbers(&theirs["data"]));
         }
         let ours = weights.iter().find(|tensor| tensor.name == *name).unwrap();
-        let ours: Vec<f64> = ours.values.iter().map(|&value| f64::from(value)).collect();
+        let ours: Vec<f64> = ours.values().iter().map(|&value| f64::from(value)).collect();
         compare(name, &ours, &numbers(&trace["final_params"][name]["data"]));
     }
 }

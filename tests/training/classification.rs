@@ -211,7 +211,7 @@ fn a_loss_or_gradient_that_is_not_finite_reaches_neither_weights_nor_state() {
     // Weights this large are finite, but what they multiply to is not.
     assert!(!update(&mut *training, 2, std::slice::from_ref(&batch), 1e30).skipped);
     let before = (training.weights(), training.state(&[]));
-    assert!(before.0.iter().all(|tensor| tensor.values.iter().all(|value| value.is_finite())));
+    assert!(before.0.iter().all(|tensor| tensor.values().iter().all(|value| value.is_finite())));
     for number in 3..5 {
         let outcome = update(&mut *training, number, std::slice::from_ref(&batch), 1e-3);
         assert!(

@@ -45,8 +45,8 @@ fn losses_norms_and_weights_are_those_of_flex() {
                 let squared = |one: &[f32], other: &[f32]| -> f64 {
                     one.iter().zip(other).map(|(x, y)| f64::from(x - y).powi(2)).sum()
                 };
-                moved += squared(&before.values, &a.values);
-                apart += squared(&a.values, &b.values);
+                moved += squared(before.values(), a.values());
+                apart += squared(a.values(), b.values());
             }
             assert!(moved > 0.0 && apart.sqrt() < 0.05 * moved.sqrt(), "{model} {name}: {apart} of {moved}");
         }

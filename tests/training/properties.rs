@@ -130,7 +130,7 @@ fn a_window_that_is_not_finite_changes_nothing() {
     training.micro_batch(&batch, Pass::alone(1, &batch));
     assert!(!training.update(1e30, false).skipped);
     let (weights, state) = (training.weights(), training.state(&[]));
-    assert!(weights.iter().all(|tensor| tensor.values.iter().all(|value| value.is_finite())));
+    assert!(weights.iter().all(|tensor| tensor.values().iter().all(|value| value.is_finite())));
 
     training.micro_batch(&batch, Pass::alone(1, &batch));
     let outcome = training.update(1e-3, false);

@@ -5,6 +5,8 @@ use std::{
     sync::mpsc::channel,
 };
 
+use burn::tensor::TensorData;
+
 use super::{
     super::{check::Accumulated, trainer::PassTimes, weights::HostTensor},
     *,
@@ -79,7 +81,7 @@ impl Training for Scripted {
     }
 
     fn weights(&self) -> Vec<HostTensor> {
-        vec![HostTensor { name: "weight".into(), shape: vec![1], values: vec![0.0] }]
+        vec![HostTensor { name: "weight".into(), shape: vec![1], data: TensorData::from([0.0_f32]) }]
     }
 
     fn optimizer(&self) -> &dyn ParameterUpdates {
