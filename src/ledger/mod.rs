@@ -26,12 +26,15 @@ pub fn ledger(config: &Config) -> Ledger {
 
 /// The ledger of the same run with another optimizer.
 pub fn ledger_for(config: &Config, optimizer: OptimizerName) -> Ledger {
-    let parameters = parameters(&config.model);
+    with(config, &parameters(&config.model), optimizer)
+}
+
+fn with(config: &Config, parameters: &[ParameterShape], optimizer: OptimizerName) -> Ledger {
     let mut chosen = config.optimizer.clone();
     chosen.name = optimizer;
     let own = parameters.iter().flat_map(|parameter| state_of(&chosen, parameter));
     let (state_elements, state_bytes) = own
-        .chain(shared_state(&chosen, &parameters))
+        .chain(shared_state(&chosen, parameters))
         .fold((0, 0), |(elements, bytes), state| (elements + state.elements(), bytes + state.bytes()));
     let count: u64 = parameters.iter().map(ParameterShape::elements).sum();
     // Passes in bf16 see a copy of all parameters but the norms', and leave gradients of its size on the tape.
@@ -63,5 +66,6 @@ pub fn ledger_for(config: &Config, optimizer: OptimizerName) -> Ledger {
 
 /// The ledger of every optimizer, in the order of [`OptimizerName::ALL`].
 pub fn all(config: &Config) -> Vec<(OptimizerName, Ledger)> {
-    OptimizerName::ALL.into_iter().map(|name| (name, ledger_for(config, name))).collect()
+    let parameters = parameters(&config.model);
+    OptimizerName::ALL.into_iter().map(|name| (name, with(config, &parameters, name))).collect()
 }

@@ -31,12 +31,10 @@ pub enum Role {
 impl Role {
     /// The role by Hugging Face's name: the module that owns the weight is called after what it does.
     pub fn of(name: &str) -> Self {
-        let last = |path: &'_ str| path.rsplit('.').next().unwrap_or(path).to_owned();
-        if name.rsplit_once('.').is_some_and(|(path, _)| is_norm(&last(path))) {
+        if name.rsplit_once('.').is_some_and(|(path, _)| is_norm(last(path))) {
             return Self::Norm;
         }
-        let module = name.strip_suffix(".weight").map(last);
-        match module.as_deref() {
+        match name.strip_suffix(".weight").map(last) {
             Some("wte" | "wpe") => Self::Embedding,
             Some(module) if module.starts_with("embed") || module.ends_with("_embeddings") => Self::Embedding,
             Some("lm_head" | "classifier" | "score") => Self::Head,
@@ -45,9 +43,14 @@ impl Role {
     }
 }
 
+fn last(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
+}
+
 /// Hugging Face's names: `norm`, `input_layernorm`, `sa_layer_norm`, `LayerNorm`, `ln_1`.
 fn is_norm(module: &str) -> bool {
-    module.to_ascii_lowercase().ends_with("norm") || module.starts_with("ln_")
+    let end = module.len().saturating_sub("norm".len());
+    module.get(end..).is_some_and(|end| end.eq_ignore_ascii_case("norm")) || module.starts_with("ln_")
 }
 
 /// Every parameter of the model, in the order of its checkpoint. A tied head is not a parameter of its own.
