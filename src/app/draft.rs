@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Effect, State, action::Screen, runs::RunRow};
+use super::{Effect, State, action::Screen};
 
 /// Settings as they are written in a file: full key and TOML value.
 pub type Settings = BTreeMap<String, String>;
@@ -35,8 +35,7 @@ impl State {
         if self.screen != Screen::Setup {
             self.show(Screen::Setup);
         }
-        let readable = |row: &&RunRow| row.problem.is_none();
-        let all: Vec<&RunRow> = self.runs.all.iter().filter(readable).collect();
+        let all: Vec<_> = self.runs.all.iter().filter(|row| row.problem.is_none()).collect();
         let at = self.recent.as_ref().and_then(|last| all.iter().position(|row| row.id == *last));
         let next = at.map_or(0, |at| at + 1);
         match all.get(next).map(|row| row.id.clone()) {

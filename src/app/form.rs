@@ -1,12 +1,13 @@
 //! The draft of the next run: a form read off the table of fields.
 
+mod earlier;
 mod fork;
 
 use std::collections::BTreeMap;
 
 use crate::{
     config::{
-        Config, ConfigError, Layers, OptimizerName, Resolved,
+        ConfigError, Layers, OptimizerName, Resolved,
         fields::{self, FIELDS, Field, Kind},
         grid,
         layers::Key,
@@ -17,6 +18,7 @@ use crate::{
 };
 
 use super::{Settings, draft, input::TextLine};
+pub use earlier::Earlier;
 pub use fork::Origin;
 
 /// The sections in the order of the form: what one changes most comes first.
@@ -51,15 +53,17 @@ pub struct Form {
     focused: &'static str,
     /// The field being typed into.
     pub editing: Option<TextLine>,
-    /// Draft and ledgers as they were before it was typed into.
-    untyped: Option<(Resolved, Vec<(OptimizerName, Ledger)>)>,
+    /// The draft as it was before it was typed into.
+    untyped: Option<Resolved>,
     pub error: Option<FieldError>,
     /// The draft as it was last valid.
     pub resolved: Resolved,
     /// The ledger of every optimizer for `resolved`.
     pub ledgers: Vec<(OptimizerName, Ledger)>,
-    /// Name and configuration of the run before.
-    pub last: Option<(String, Config)>,
+    /// Every setting of `resolved` as it is printed.
+    printed: Vec<(Key, String)>,
+    /// The run before.
+    pub last: Option<Earlier>,
     /// Name of the next run, when one was given.
     pub name: Option<String>,
     /// The checkpoint of another run that it starts from.
@@ -75,7 +79,6 @@ impl Form {
     /// When the base itself cannot be resolved.
     pub fn new(base: Layers) -> Result<Self, ConfigError> {
         let resolved = base.resolve()?;
-        let ledgers = ledger::all(&resolved.config);
         Ok(Self {
             base,
             set: BTreeMap::new(),
@@ -83,8 +86,9 @@ impl Form {
             editing: None,
             untyped: None,
             error: None,
+            ledgers: ledger::all(&resolved.config),
+            printed: resolved.config.entries(),
             resolved,
-            ledgers,
             last: None,
             name: None,
             fork: None,
@@ -158,13 +162,12 @@ impl Form {
         if let Some(text) = self.set.get(key) {
             return text.clone();
         }
-        let entries = self.resolved.config.entries();
-        entries.into_iter().find(|(name, _)| name == key).map(|(_, value)| value).unwrap_or_default()
+        self.printed.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone()).unwrap_or_default()
     }
 
     /// The text of every field, for who asks for many of them; those that are absent have none.
     pub fn values(&self) -> BTreeMap<Key, String> {
-        let mut values: BTreeMap<_, _> = self.resolved.config.entries().into_iter().collect();
+        let mut values: BTreeMap<_, _> = self.printed.iter().cloned().collect();
         values.extend(self.set.iter().map(|(key, text)| ((*key).into(), text.clone())));
         values
     }
@@ -247,7 +250,7 @@ impl Form {
             self.cycle(true);
         } else {
             self.editing = Some(TextLine::new(plain(&self.value(self.focused))));
-            self.untyped = Some((self.resolved.clone(), self.ledgers.clone()));
+            self.untyped = Some(self.resolved.clone());
         }
     }
 
@@ -264,15 +267,21 @@ impl Form {
         }
         let texts = texts.iter().map(|(key, value)| format!("{key}={value}"));
         if let Ok(resolved) = self.base.clone().with_assignments(texts).and_then(|layers| layers.resolve()) {
-            self.ledgers = ledger::all(&resolved.config);
-            self.resolved = resolved;
+            self.adopt(resolved);
         }
+    }
+
+    /// Takes a draft that can be resolved, with what follows from it.
+    fn adopt(&mut self, resolved: Resolved) {
+        self.ledgers = ledger::all(&resolved.config);
+        self.printed = resolved.config.entries();
+        self.resolved = resolved;
     }
 
     /// The draft is again what it was before it was typed into.
     fn take_back(&mut self) {
-        if let Some((resolved, ledgers)) = self.untyped.take() {
-            (self.resolved, self.ledgers) = (resolved, ledgers);
+        if let Some(resolved) = self.untyped.take() {
+            self.adopt(resolved);
         }
     }
 
@@ -356,8 +365,7 @@ impl Form {
         let texts = self.set.iter().map(|(key, value)| format!("{key}={value}"));
         match self.base.clone().with_assignments(texts).and_then(|layers| layers.resolve()) {
             Ok(resolved) => {
-                self.ledgers = ledger::all(&resolved.config);
-                self.resolved = resolved;
+                self.adopt(resolved);
                 self.error = None;
             }
             Err(error) => self.error = Some(FieldError { key, text: short(&error, key) }),
@@ -387,16 +395,6 @@ impl Form {
         let members =
             grid::resolve(&layers, axes, self.name.as_deref()).map_err(|error| error.to_string())?;
         Ok(members.into_iter().map(|member| (member.resolved, member.name)).collect())
-    }
-
-    /// Key, value in the draft and value in the last run of everything that differs.
-    pub fn differences(&self) -> Vec<(Key, String, String)> {
-        let chosen = format!("optimizer.{}.", self.optimizer());
-        self.last.as_ref().map_or_else(Vec::new, |(_, last)| {
-            let all = self.resolved.config.differences(last);
-            let matters = |key: &str| key.matches('.').count() == 1 || key.starts_with(&chosen);
-            all.into_iter().filter(|(key, ..)| matters(key)).collect()
-        })
     }
 }
 

@@ -4,6 +4,7 @@ use super::{
     ASK_SECONDS, CHECKPOINT, Effect, LIST_SECONDS, RunRef, State,
     action::Screen,
     focus::{Overlay, Panel},
+    form::Earlier,
     input::{Input, TextLine},
     link::{Control, Link},
     manage::Relabel,
@@ -195,12 +196,12 @@ impl State {
                     }
                 }
                 Event::Header(header) => {
-                    self.form.last = Some((header.name.clone(), header.config.clone()));
+                    self.form.last = Some(Earlier::new(&*header.name, &header.config));
                 }
                 Event::Resumed(resumed) => {
                     self.tensors.clear();
                     if let Some(header) = &resumed.header {
-                        self.form.last = Some((header.name.clone(), header.config.clone()));
+                        self.form.last = Some(Earlier::new(&*header.name, &header.config));
                     }
                 }
                 Event::RunEnded(_) => self.tensors.outdated(),

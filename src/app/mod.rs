@@ -269,7 +269,7 @@ impl State {
         // What tells nothing new draws nothing.
         let silent = match &msg {
             Msg::Tick { .. } | Msg::Room { .. } => true,
-            Msg::Runs(rows) => self.runs.loaded && *rows == self.runs.all,
+            Msg::Runs(rows) => self.runs.loaded && rows.iter().eq(self.runs.all.iter().map(|row| &**row)),
             _ => false,
         };
         self.revision += u64::from(!silent);

@@ -195,10 +195,10 @@ impl State {
 
     /// Holds the opened parameter against the next run, the marked ones first.
     pub(super) fn next_beside(&mut self) -> Vec<Effect> {
-        let fits = |row: &&RunRow| row.update > 0 && !self.is_watched(&row.id);
+        let fits = |row: &RunRow| row.update > 0 && !self.is_watched(&row.id);
         let marked = self.runs.marked.iter().filter_map(|id| self.runs.all.iter().find(|row| row.id == *id));
-        let mut all: Vec<&RunRow> = marked.filter(fits).collect();
-        for row in self.runs.all.iter().filter(fits) {
+        let mut all: Vec<_> = marked.filter(|row| fits(row)).collect();
+        for row in self.runs.all.iter().filter(|row| fits(row)) {
             if !all.iter().any(|known| known.id == row.id) {
                 all.push(row);
             }

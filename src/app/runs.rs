@@ -1,6 +1,6 @@
 //! The list of runs, the marked ones, and their comparison.
 
-use std::{cmp::Ordering, collections::BTreeMap};
+use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
 
 use crate::{
     config::Config,
@@ -10,6 +10,7 @@ use crate::{
 use super::{
     State,
     filter::Filter,
+    form::Earlier,
     input::TextLine,
     run::RunView,
     series::{Place, Series},
@@ -176,9 +177,9 @@ pub struct Comparison {
 #[derive(Debug, Clone, Default)]
 pub struct Runs {
     /// Those that pass the filter, in the order of the list.
-    pub rows: Vec<RunRow>,
+    pub rows: Vec<Arc<RunRow>>,
     /// All of them, newest first.
-    pub all: Vec<RunRow>,
+    pub all: Vec<Arc<RunRow>>,
     pub order: Order,
     pub reverse: bool,
     pub filter: TextLine,
@@ -212,9 +213,10 @@ impl Runs {
     /// Takes a new list; selection and marks stay with their runs.
     pub fn load(&mut self, rows: Vec<RunRow>) {
         // What was read of a run that waited or was live is not all that there is once it has moved on.
-        fn state<'a>(rows: &'a [RunRow], id: &str) -> Option<&'a str> {
+        fn state<'a>(rows: &'a [Arc<RunRow>], id: &str) -> Option<&'a str> {
             rows.iter().find(|row| row.id == id).map(|row| &*row.state)
         }
+        let rows: Vec<_> = rows.into_iter().map(Arc::new).collect();
         self.curves.retain(|id, _| state(&self.all, id) == state(&rows, id));
         self.all = rows;
         self.loaded = true;
@@ -251,7 +253,7 @@ impl Runs {
     pub fn arrange(&mut self) {
         let id = self.selected_id().filter(|_| self.chosen);
         let filter = Filter::new(self.filter.text());
-        let passes = |row: &&RunRow| {
+        let passes = |row: &&Arc<RunRow>| {
             [&row.id, &row.name, &row.state]
                 .into_iter()
                 .chain(&row.optimizer)
@@ -306,7 +308,7 @@ impl Runs {
     }
 
     /// The marked runs, or the selected one when none is marked.
-    pub fn shown(&self) -> Vec<&RunRow> {
+    pub fn shown(&self) -> Vec<&Arc<RunRow>> {
         let find = |id: &String| self.all.iter().find(|row| row.id == *id);
         if self.marked.is_empty() {
             self.rows.get(self.selected).into_iter().collect()
@@ -316,9 +318,9 @@ impl Runs {
     }
 
     /// The last run that has a configuration, for the draft to be held against.
-    pub fn newest_config(&self) -> Option<(String, Config)> {
+    pub fn newest_config(&self) -> Option<Earlier> {
         let row = self.all.first()?;
-        row.config.clone().map(|config| (row.name.clone(), config))
+        row.config.as_ref().map(|config| Earlier::new(&*row.name, config))
     }
 }
 

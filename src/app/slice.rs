@@ -29,31 +29,42 @@ pub struct Reading {
     pub max: f64,
 }
 
-/// Tells in which column of a slice an x lies.
+/// Tells in which column of a slice an x lies; asked for one after the other, from the left.
 struct Columns {
     low: f64,
     per_unit: f64,
     log: bool,
+    /// The last answer, and from where to where it holds: a logarithm is taken once a column.
+    last: (i64, f64, f64),
 }
 
 impl Columns {
     fn of(slice: &Slice, (low, high): (f64, f64)) -> Self {
         let log = slice.log && low > 0.0;
-        let (low, high) = if log { (low.ln(), high.ln()) } else { (low, high) };
-        Self { low, per_unit: slice.columns as f64 / (high - low), log }
+        let (low, high) = if log { (low.log2(), high.log2()) } else { (low, high) };
+        Self { low, per_unit: slice.columns as f64 / (high - low), log, last: (0, f64::NAN, f64::NAN) }
     }
 
     /// Nothing where every value is a point of its own.
-    fn at(&self, x: f64) -> Option<i64> {
-        let column = ((if self.log { x.ln() } else { x }) - self.low) * self.per_unit;
-        (self.per_unit > 0.0 && column.is_finite()).then_some(column as i64)
+    fn at(&mut self, x: f64) -> Option<i64> {
+        let (last, from, until) = self.last;
+        if from <= x && x < until {
+            return Some(last);
+        }
+        let column = ((if self.log { x.log2() } else { x }) - self.low) * self.per_unit;
+        if !(self.per_unit > 0.0 && column.is_finite()) {
+            return None;
+        }
+        let next = self.low + (column.floor() + 1.0) / self.per_unit;
+        self.last = (column as i64, x, if self.log { next.exp2() } else { next });
+        Some(column as i64)
     }
 }
 
 impl Series {
     /// The points of what a slice shows of the line: smallest and largest value of each column, and its gaps.
     pub fn points_in(&self, slice: &Slice) -> Vec<(f64, f64)> {
-        let columns = self.columns(slice);
+        let mut columns = self.columns(slice);
         let mut points = Vec::with_capacity(2 * self.buckets.len().min(slice.columns.max(1) * 2));
         let mut add = |bucket: &Bucket| {
             let x = bucket.place.on(slice.axis);
@@ -98,7 +109,7 @@ impl Series {
 
     /// What a slice shows of the smoothed line: the last value of each column, and the gaps.
     pub fn smoothed_in(&self, slice: &Slice, beta: f64) -> Vec<(f64, f64)> {
-        let columns = self.columns(slice);
+        let mut columns = self.columns(slice);
         let mut points: Vec<(f64, f64)> =
             Vec::with_capacity(self.buckets.len().min(slice.columns.max(1) * 2));
         let mut last = None;

@@ -31,8 +31,8 @@ pub struct Tensors {
     pub grouped: bool,
     /// Layers whose lines are hidden.
     pub folded: BTreeSet<String>,
-    /// RMS of each state tensor at the statistics before these, by parameter.
-    before: BTreeMap<String, BTreeMap<String, f64>>,
+    /// RMS of each state tensor at the statistics before these, of every parameter of the report.
+    before: Vec<BTreeMap<String, f64>>,
     /// The run to hold the opened parameter against.
     pub beside: Option<Beside>,
     /// When the last question was sent, in seconds of the UI's clock.
@@ -52,7 +52,7 @@ impl Default for Tensors {
             opened: None,
             grouped: false,
             folded: BTreeSet::new(),
-            before: BTreeMap::new(),
+            before: Vec::new(),
             beside: None,
             asked: None,
         }
@@ -95,7 +95,8 @@ impl Tensors {
                             let known = &mut old.tensors[at];
                             keep_measured(known, &mut tensor);
                             if known.step < tensor.step {
-                                self.before.insert(known.name.clone(), rms_of(known));
+                                self.before.resize_with(self.before.len().max(at + 1), BTreeMap::new);
+                                self.before[at] = rms_of(known);
                             }
                             *known = tensor;
                             next = at + 1;
@@ -124,8 +125,9 @@ impl Tensors {
         let Some(report) = &self.report else { return Vec::new() };
         let filter = Filter::new(self.filter.text());
         let mut lines = Vec::with_capacity(3 * report.tensors.len());
-        for parameter in report.tensors.iter().filter(|tensor| filter.passes(&tensor.name)) {
-            let (first, earlier) = (lines.len(), self.before.get(&parameter.name));
+        let all = report.tensors.iter().enumerate();
+        for (at, parameter) in all.filter(|(_, tensor)| filter.passes(&tensor.name)) {
+            let (first, earlier) = (lines.len(), self.before.get(at));
             let states = parameter.state.iter().filter(|(_, state)| !state.shape.is_empty());
             lines.extend(states.map(|(name, state)| Line {
                 parameter,
@@ -154,10 +156,11 @@ impl Tensors {
     /// Layers in the model's order, each with its lines in the table's.
     fn by_layer<'a>(&self, lines: &[Line<'a>]) -> Vec<Line<'a>> {
         let mut all = Vec::with_capacity(lines.len());
-        for part in lines.chunk_by(|a, b| layer(&a.parameter.name) == layer(&b.parameter.name)) {
+        let one = |a: &Line<'_>, b: &Line<'_>| std::ptr::eq(a.parameter, b.parameter);
+        for part in lines.chunk_by(|a, b| one(a, b) || layer(&a.parameter.name) == layer(&b.parameter.name)) {
             let layer = layer(&part[0].parameter.name);
             let folded = self.folded.contains(layer);
-            let parameters = || part.chunk_by(|a, b| a.parameter.name == b.parameter.name);
+            let parameters = || part.chunk_by(one);
             // All that is kept, the numbers that have no line of their own included: layers add up to the whole.
             let states = || parameters().flat_map(|lines| lines[0].parameter.state.values());
             let group = Group {

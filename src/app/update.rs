@@ -4,7 +4,7 @@ use super::{
     Effect, READONLY, SMOOTHING, State,
     action::{Action, Screen},
     focus::{Overlay, Panel},
-    form::FieldError,
+    form::{Earlier, FieldError},
     input::TextLine,
     link::Control,
     palette::Palette,
@@ -388,7 +388,7 @@ impl State {
                 if let Some(fork) = self.begin_fork(&name, false) {
                     return vec![fork];
                 }
-                self.form.last = Some((name.clone(), resolved.config.clone()));
+                self.form.last = Some(Earlier::new(&*name, &resolved.config));
                 vec![Effect::Start { resolved: Box::new(resolved), name }]
             }
         }

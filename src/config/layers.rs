@@ -441,13 +441,17 @@ impl Config {
 
     /// The keys whose values differ, with both values (`-` where a key is absent).
     pub fn differences(&self, other: &Self) -> Vec<(Key, String, String)> {
-        let (ours, theirs) = (self.entries(), other.entries());
+        Self::differing(&self.entries(), &other.entries())
+    }
+
+    /// The same of two lists of [`Config::entries`].
+    pub fn differing(ours: &[(Key, String)], theirs: &[(Key, String)]) -> Vec<(Key, String, String)> {
         let value = |entries: &[(Key, String)], key: &str| {
             entries.iter().find(|(name, _)| name == key).map_or_else(|| "-".to_owned(), |(_, v)| v.clone())
         };
-        let keys = keys_of([ours.as_slice(), theirs.as_slice()]);
+        let keys = keys_of([ours, theirs]);
         keys.into_iter()
-            .map(|key| (value(&ours, &key), value(&theirs, &key), key))
+            .map(|key| (value(ours, &key), value(theirs, &key), key))
             .filter(|(a, b, _)| a != b)
             .map(|(a, b, key)| (key, a, b))
             .collect()

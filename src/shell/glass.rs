@@ -162,7 +162,8 @@ mod tests {
             let (mut glass, line) = glass(80, 24);
             assert!(sent(&mut glass, &line, &state, &theme) > 1000, "the first frame is whole");
             // The list is read again every two seconds, and says the same.
-            state.update(Msg::Runs(state.runs.all.clone()));
+            let same = state.runs.all.iter().map(|row| (**row).clone()).collect();
+            state.update(Msg::Runs(same));
             state.update(Msg::Tick { now: 1.0 });
             assert_eq!(sent(&mut glass, &line, &state, &theme), 0, "{screen:?}");
         }

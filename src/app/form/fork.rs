@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Form;
-use crate::{
-    config::{Config, Layers},
-    ledger,
-};
+use super::{Earlier, Form};
+use crate::config::Layers;
 
 /// Where the draft comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +20,7 @@ pub struct Origin {
 pub(super) struct Before {
     base: Layers,
     set: BTreeMap<&'static str, String>,
-    last: Option<(String, Config)>,
+    last: Option<Earlier>,
     name: Option<String>,
 }
 
@@ -38,12 +35,12 @@ impl Form {
         let before = Before {
             base: std::mem::replace(&mut self.base, base),
             set: std::mem::take(&mut self.set),
-            last: self.last.replace((origin.name.clone(), resolved.config.clone())),
+            last: self.last.replace(Earlier::new(&*origin.name, &resolved.config)),
             name: self.name.take(),
         };
         self.before = Some(Box::new(before));
-        self.ledgers = ledger::all(&resolved.config);
-        (self.resolved, self.error, self.editing, self.untyped) = (resolved, None, None, None);
+        self.adopt(resolved);
+        (self.error, self.editing, self.untyped) = (None, None, None);
         self.fork = Some(origin);
         Ok(())
     }

@@ -216,10 +216,10 @@ fn facts(state: &State, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Bu
 
 /// What differs from the last run.
 fn changes(state: &State, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Buffer) -> u16 {
-    let Some((last, _)) = &state.form.last else { return row };
+    let Some(last) = &state.form.last else { return row };
     let changes = state.changes();
     let room = usize::from(area.width);
-    let last = format::elide(last, room.saturating_sub(21));
+    let last = format::elide(&last.name, room.saturating_sub(21));
     let text = match changes.len() {
         0 => format!("same settings as {last}"),
         1 => format!("1 change from {last}"),

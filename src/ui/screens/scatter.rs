@@ -1,6 +1,6 @@
 //! Memory against loss, one sign a run, and the line of those that no other run beats in both.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use ratatui::{buffer::Buffer, layout::Rect};
 use unicode_width::UnicodeWidthStr;
@@ -32,7 +32,7 @@ pub fn draw(state: &State, focused: bool, theme: &Theme, area: Rect, buffer: &mu
         .filter_map(|row| {
             let (bytes, _) = row.peak.as_ref().filter(|(_, of)| Some(of.as_str()) == source)?;
             let loss = row.val_loss.filter(|loss| loss.is_finite())?;
-            Some((row, (*bytes as f64 / MIB, loss)))
+            Some((&**row, (*bytes as f64 / MIB, loss)))
         })
         .collect();
     let source = source.unwrap_or("nothing measured");
@@ -75,7 +75,7 @@ pub fn draw(state: &State, focused: bool, theme: &Theme, area: Rect, buffer: &mu
 }
 
 /// What measured the memory of most runs: figures of different sources do not compare.
-fn source(rows: &[RunRow]) -> Option<&str> {
+fn source(rows: &[Arc<RunRow>]) -> Option<&str> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for (_, source) in rows.iter().filter_map(|row| row.peak.as_ref()) {
         *counts.entry(source).or_default() += 1;
