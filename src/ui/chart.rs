@@ -76,25 +76,24 @@ const DOTS: [[u32; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x
 struct Grid {
     width: usize,
     height: usize,
-    /// Dots a cell, across and down.
-    across: usize,
-    down: usize,
+    /// A cell is one dot.
+    plain: bool,
     cells: Vec<(u32, Style, char)>,
 }
 
 impl Grid {
-    fn dot(&mut self, x: i64, y: i64, style: Style, plain: char) {
+    fn dot(&mut self, x: i32, y: i32, style: Style, plain: char) {
         let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else { return };
-        let (column, row) = (x / self.across, y / self.down);
+        let (column, row) = if self.plain { (x, y) } else { (x / 2, y / 4) };
         if column < self.width && row < self.height {
             let cell = &mut self.cells[row * self.width + column];
-            cell.0 |= DOTS[y % self.down % 4][x % self.across % 2];
+            cell.0 |= DOTS[y % 4][x % 2];
             (cell.1, cell.2) = (style, plain);
         }
     }
 
     /// Bresenham's line; `dotted` leaves out every other two dots.
-    fn line(&mut self, from: (i64, i64), to: (i64, i64), line: &Line) {
+    fn line(&mut self, from: (i32, i32), to: (i32, i32), line: &Line) {
         let (mut x, mut y) = from;
         let (dx, dy) = ((to.0 - x).abs(), -(to.1 - y).abs());
         let (sx, sy) = ((to.0 - x).signum(), (to.1 - y).signum());
@@ -216,22 +215,22 @@ impl Chart {
         let (across, down) = if theme.ascii { (1, 1) } else { (2, 4) };
         let (width, height) = (usize::from(plot.width), usize::from(plot.height));
         let empty = (0, Style::default(), ' ');
-        let mut grid = Grid { width, height, across, down, cells: vec![empty; width * height] };
+        let mut grid = Grid { width, height, plain: theme.ascii, cells: vec![empty; width * height] };
         let (right, bottom) = ((width * across - 1) as f64, (height * down - 1) as f64);
-        let place = |point: &(f64, f64)| -> Option<(i64, i64)> {
+        let place = |point: &(f64, f64)| -> Option<(i32, i32)> {
             let fits = point.0.is_finite() && point.1.is_finite() && (!self.log_y || point.1 > 0.0);
             let x = x_scale.place(point.0);
             let inside = fits && (-1e-9..=1.0 + 1e-9).contains(&x);
             inside.then(|| {
                 let y = 1.0 - y_scale.place(point.1).clamp(0.0, 1.0);
-                ((x.clamp(0.0, 1.0) * right).round() as i64, (y * bottom).round() as i64)
+                ((x.clamp(0.0, 1.0) * right + 0.5) as i32, (y * bottom + 0.5) as i32)
             })
         };
         let mut signs = Vec::new();
         let mut gaps = Vec::new();
         for line in &self.lines {
-            let mut before: Option<(i64, i64)> = None;
-            let mut sign_at: Option<(i64, i64)> = None;
+            let mut before: Option<(i32, i32)> = None;
+            let mut sign_at: Option<(i32, i32)> = None;
             for point in &line.points {
                 let here = place(point);
                 if point.1.is_nan() && line.stroke == Stroke::Solid && self.gaps.is_some() {
@@ -241,7 +240,7 @@ impl Chart {
                     match line.stroke {
                         Stroke::Points(sign) => {
                             // Thousands of points of a long run share a few cells.
-                            let cell = (here.0 / across as i64, here.1 / down as i64);
+                            let cell = (here.0 / across as i32, here.1 / down as i32);
                             if sign_at.replace(cell) != Some(cell) {
                                 signs.push((here, sign, line));
                             }

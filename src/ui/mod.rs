@@ -64,7 +64,10 @@ pub fn draw(state: &State, theme: &Theme, frame: &mut Frame<'_>) {
 pub fn render(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     paint(state, theme, area, buffer);
     for cell in &mut buffer.content {
-        if cell.symbol().chars().any(is_harmful) {
+        // Nearly all there is, and known at a glance.
+        let harmless =
+            matches!(cell.symbol().as_bytes(), [b' '..=b'~'] | [0xe2, 0x94..=0x96 | 0xa0..=0xa3, _]);
+        if !harmless && cell.symbol().chars().any(is_harmful) {
             cell.set_symbol(" ");
         }
         // Both at once is what each terminal makes of it; a faint text on a bold frame is faint.

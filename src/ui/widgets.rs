@@ -1,5 +1,7 @@
 //! Small parts of panels: frames, rows of labels and values, bars, heat strips.
 
+use std::borrow::Cow;
+
 use ratatui::{
     buffer::Buffer,
     layout::Rect,
@@ -32,9 +34,30 @@ pub fn title(text: &str, focused: bool, theme: &Theme) -> Line<'static> {
 
 /// Writes a line cut to the area's width at a row counted from its top; nothing below its bottom.
 pub fn write(area: Rect, row: u16, line: &Line<'_>, buffer: &mut Buffer) {
-    if row < area.height && area.width > 0 {
-        buffer.set_line(area.x, area.y + row, line, area.width);
+    if row >= area.height || area.width == 0 {
+        return;
     }
+    let (mut x, y) = (area.x, area.y + row);
+    for span in line {
+        let style = line.style.patch(span.style);
+        if !span.content.chars().all(is_one_cell) {
+            (x, _) = buffer.set_stringn(x, y, &span.content, usize::from(area.right() - x), style);
+            continue;
+        }
+        // Nearly all text. To look for signs that are joined of several, and for wide ones, takes five times as long.
+        for sign in span.content.chars().take(usize::from(area.right() - x)) {
+            if let Some(cell) = buffer.cell_mut((x, y)) {
+                cell.set_char(sign).set_style(style);
+            }
+            x += 1;
+        }
+    }
+}
+
+/// Whether that character is one column wide and never joined with the one before it: ASCII, arrows, mathematical signs,
+/// frames, blocks, braille.
+const fn is_one_cell(sign: char) -> bool {
+    matches!(sign, ' '..='~' | '\u{2190}'..='\u{22ff}' | '\u{2500}'..='\u{259f}' | '\u{2800}'..='\u{28ff}')
 }
 
 /// Writes a line that ends at the area's right edge.
@@ -45,8 +68,8 @@ pub fn write_right(area: Rect, row: u16, line: &Line<'_>, buffer: &mut Buffer) {
 }
 
 /// A text in a role's style.
-pub fn span(text: impl Into<String>, role: Role, theme: &Theme) -> Span<'static> {
-    Span::styled(text.into(), theme.style(role))
+pub fn span<'a>(text: impl Into<Cow<'a, str>>, role: Role, theme: &Theme) -> Span<'a> {
+    Span::styled(text, theme.style(role))
 }
 
 /// A bar of `width` cells filled to `share`.
@@ -77,16 +100,19 @@ pub fn stacked(parts: &[(u64, Role, char)], whole: u64, width: usize, theme: &Th
 const SHADES: [char; 9] = [' ', '·', '░', '░', '▒', '▒', '▓', '▓', '█'];
 const PLAIN_SHADES: [char; 9] = [' ', '.', ':', '-', '=', '+', '*', '#', '@'];
 
+/// Decades below the largest value that have shades of their own.
+pub const DECADES: f64 = 6.0;
+
 /// The step from 0 to 8 of each value on a logarithmic scale between the smallest and the largest; values of 0
 /// or below, and what is no number, take the lowest.
 pub fn heat_steps(values: &[f64]) -> Vec<u8> {
     let usable = |value: &f64| value.is_finite() && *value > 0.0;
     let sizes = || values.iter().map(|value| value.abs()).filter(usable);
-    // A logarithm costs more than all the rest: each value's is taken once.
+    // A logarithm costs more than all the rest: each value's is taken once, of two, which is the quickest.
     let (least, most) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
-    let high = most.log10();
+    let high = most.log2();
     // Entries that were never touched would leave all others in one shade.
-    let low = least.log10().max(high - 6.0);
+    let low = least.log2().max(high - DECADES * std::f64::consts::LOG2_10);
     let step = |value: &f64| {
         let value = value.abs();
         if !usable(&value) {
@@ -95,7 +121,7 @@ pub fn heat_steps(values: &[f64]) -> Vec<u8> {
         if high - low < 1e-9 {
             return 4;
         }
-        (((value.log10() - low) / (high - low)).clamp(0.0, 1.0) * 8.0).round() as u8
+        (((value.log2() - low) / (high - low)).clamp(0.0, 1.0) * 8.0 + 0.5) as u8
     };
     values.iter().map(step).collect()
 }
@@ -155,6 +181,8 @@ pub fn paragraph(
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection::vec, prelude::*};
+
     use super::*;
 
     fn width(spans: &[Span<'_>]) -> usize {
@@ -181,5 +209,20 @@ mod tests {
         assert_eq!(heat_steps(&[f64::NAN, 0.0, -1e-4, 1.0]), [0, 0, 0, 8]);
         assert_eq!(heat_steps(&[2.0, 2.0]), [4, 4]);
         assert!(heat_steps(&[]).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn text_is_written_as_the_library_does(
+            texts in vec("[ -~\u{2190}-\u{28ff}\u{300}-\u{310}\u{fe0e}\u{fe0f}\u{200d}日本é😀⌚]{0,12}", 1..4),
+            width in 0_u16..30,
+        ) {
+            let line = Line::from_iter(texts);
+            let whole = Rect::new(0, 0, 40, 1);
+            let (mut ours, mut theirs) = (Buffer::empty(whole), Buffer::empty(whole));
+            write(Rect { x: 3, width, ..whole }, 0, &line, &mut ours);
+            theirs.set_line(3, 0, &line, width);
+            prop_assert_eq!(ours, theirs);
+        }
     }
 }

@@ -63,8 +63,8 @@ pub fn update_at(state: &State, panel: Panel, area: Rect, column: u16, row: u16)
 
 /// The chart of a panel that is drawn into that place; nothing for other panels.
 fn chart(state: &State, panel: Panel, theme: &Theme, inside: Rect) -> Option<Chart> {
-    // Two points for each dot across are as many as can be told apart.
-    let slice = state.slice(usize::from(inside.width) * 4);
+    // More than the smallest and the largest value at each of the two dots of a cell cannot be told apart.
+    let slice = state.slice(usize::from(inside.width) * 2);
     match panel {
         Panel::Loss => Some(loss(state, theme, &slice)),
         Panel::Gradient => Some(gradient(state, theme, &slice)),

@@ -12,12 +12,10 @@ use crate::{
     ui::{
         format,
         theme::{Colours, Role, Theme},
-        widgets::{heat_cell, heat_steps, span, write},
+        widgets::{DECADES, heat_cell, heat_steps, span, write},
     },
 };
 
-/// Decades below the largest value that have shades of their own, as [`heat_steps`] has it.
-const DECADES: f64 = 1e-6;
 /// Widest cell, in columns.
 const WIDEST: usize = 4;
 
@@ -40,28 +38,31 @@ pub fn draw(title: &str, heat: &Heat, theme: &Theme, area: Rect, buffer: &mut Bu
     }
     let steps = heat_steps(&map.values);
     let cell = (usize::from(area.width) / map.columns).clamp(1, WIDEST);
+    let shades = shades(halves, theme);
     let rows: Vec<&[u8]> = steps.chunks(map.columns).collect();
     for (line, pair) in (above..).zip(rows.chunks(if halves { 2 } else { 1 })) {
-        let spans: Vec<Span<'_>> = (0..map.columns)
-            .map(|column| {
-                let below = pair.get(1).map(|row| row[column]);
-                let (sign, style) = if halves {
-                    half(pair[0][column], below, theme)
-                } else {
-                    heat_cell(pair[0][column], theme)
-                };
-                Span::styled(sign.repeat(cell), style)
-            })
-            .collect();
-        write(area, line, &Line::from(spans), buffer);
+        for column in 0..map.columns {
+            let (sign, style) = &shades[usize::from(pair[0][column])];
+            let mut style = *style;
+            if let Some(colour) = pair.get(1).and_then(|row| shades[usize::from(row[column])].1.fg) {
+                style = style.bg(colour);
+            }
+            // One after the other into the buffer: as spans of a line they take ten times as long.
+            for x in column * cell..(column + 1) * cell {
+                if let Some(cell) = buffer.cell_mut((area.x + x as u16, area.y + line)) {
+                    cell.set_symbol(sign).set_style(style);
+                }
+            }
+        }
     }
 }
 
-/// Two cells, one over the other.
-fn half(above: u8, below: Option<u8>, theme: &Theme) -> (String, Style) {
-    let style = theme.style(Role::Heat(above));
-    let under = below.and_then(|step| theme.style(Role::Heat(step)).fg);
-    ("▀".to_owned(), under.map_or(style, |colour| style.bg(colour)))
+/// Sign and style of every step; `halves` are the upper halves of cells.
+fn shades(halves: bool, theme: &Theme) -> [(String, Style); 9] {
+    std::array::from_fn(|step| {
+        let (sign, style) = heat_cell(step as u8, theme);
+        if halves { ("▀".to_owned(), theme.style(Role::Heat(step as u8))) } else { (sign, style) }
+    })
 }
 
 /// The matrix as it fits on the screen.
@@ -82,11 +83,12 @@ fn fit(heat: &Heat, rows: usize, columns: usize) -> Map {
     let (down, across) = (heat.rows.div_ceil(rows), heat.columns.div_ceil(columns));
     let (rows, columns) = (heat.rows.div_ceil(down), heat.columns.div_ceil(across));
     let (mut sums, mut counts) = (vec![0.0; rows * columns], vec![0_u32; rows * columns]);
-    for (at, value) in heat.values.iter().enumerate() {
-        let place = at / heat.columns / down * columns + at % heat.columns / across;
-        if !value.is_nan() {
-            sums[place] += value;
-            counts[place] += 1;
+    for (row, values) in heat.values.chunks(heat.columns).enumerate() {
+        for (place, cell) in (row / down * columns..).zip(values.chunks(across)) {
+            for value in cell.iter().filter(|value| !value.is_nan()) {
+                sums[place] += value;
+                counts[place] += 1;
+            }
         }
     }
     // Cells may be means already.
@@ -105,8 +107,9 @@ fn legend(heat: &Heat, map: &Map, width: usize, theme: &Theme) -> Line<'static> 
     let (low, high) = (usable().fold(f64::INFINITY, f64::min), usable().fold(0.0, f64::max));
     let mut spans = Vec::new();
     if low <= high {
-        let clipped = low < high * DECADES;
-        let least = format::number(if clipped { high * DECADES } else { low });
+        let least_shade = high * 10f64.powf(-DECADES);
+        let clipped = low < least_shade;
+        let least = format::number(if clipped { least_shade } else { low });
         let sign = if clipped { "<" } else { "" };
         spans.push(span(format!("{sign}{least} "), Role::Text, theme));
         spans.extend((0..=8).map(|step| {

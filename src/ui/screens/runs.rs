@@ -42,8 +42,8 @@ pub fn curves(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     };
     let notes = [format!(" {smooth}{scale}, {axis} "), format!(" {scale}, {axis} ")];
     corner_first(area, &notes, theme, buffer);
-    // Two points for each dot across are as many as can be told apart.
-    let slice = Slice { axis: state.x_axis, columns: usize::from(inside.width) * 4, ..Slice::default() };
+    // More than the smallest and the largest value at each of the two dots of a cell cannot be told apart.
+    let slice = Slice { axis: state.x_axis, columns: usize::from(inside.width) * 2, ..Slice::default() };
     let (mut lines, mut marks) = (Vec::new(), Vec::new());
     for (at, run) in shown.iter().enumerate() {
         let Some(curves) = state.runs.curves.get(&run.id) else { continue };
