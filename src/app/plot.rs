@@ -132,14 +132,27 @@ impl State {
         }
     }
 
+    /// Loss and validation loss of a run, as far as they are read. Those of the run on the screen are there anyway.
+    pub fn curves_of(&self, id: &str) -> Option<(&Series, &Series)> {
+        if self.is_followed(id) {
+            return Some((&self.run.loss, &self.run.val));
+        }
+        self.runs.curves.get(id).map(|curves| (&curves.loss, &curves.val))
+    }
+
+    /// Whether everything that the run tells comes to the screen as it happens.
+    pub(super) fn is_followed(&self, id: &str) -> bool {
+        self.replay.is_none() && self.is_watched(id)
+    }
+
     /// The runs that lie over the loss, with their place among the marked ones.
     pub fn overlaid(&self) -> impl Iterator<Item = (usize, &str, &Series, &Series)> {
         let own = self.watching.as_ref().map(|run| &*run.id);
         let marked = self.runs.marked.iter().enumerate().filter(move |(_, id)| Some(&***id) != own);
         marked.filter(|_| self.plot.overlay).filter_map(|(at, id)| {
-            let curves = self.runs.curves.get(id)?;
+            let (loss, val) = self.curves_of(id)?;
             let name = self.runs.rows.iter().find(|row| row.id == *id).map_or(&**id, |row| &row.name);
-            Some((at, name, &curves.loss, &curves.val))
+            Some((at, name, loss, val))
         })
     }
 }

@@ -122,7 +122,7 @@ impl State {
 mod tests {
     use super::*;
     use crate::{
-        app::{Msg, Options},
+        app::{Msg, Options, form::Earlier},
         config::Layers,
     };
 
@@ -144,6 +144,25 @@ mod tests {
             _ => None,
         };
         effects.iter().filter_map(look).collect()
+    }
+
+    #[test]
+    fn a_device_that_was_chosen_by_itself_is_no_change() {
+        let mut state = State::new(Layers::new(), Options::default(), Screen::Setup).unwrap();
+        let mut before = state.form.resolved.config.clone();
+        before.train.device = DeviceName::Flex;
+        state.form.last = Some(Earlier::new("before", &before));
+        let changed = |state: &State| -> Vec<String> {
+            state.changes().into_iter().map(|(key, ..)| key.into_owned()).collect()
+        };
+        assert_eq!(changed(&state), ["train.device"], "what it comes to is not known yet");
+        let told = |device| Msg::Room { asked: DeviceName::Auto, device, room: None };
+        state.update(told(DeviceName::Flex));
+        assert!(changed(&state).is_empty());
+        state.update(told(DeviceName::LibtorchCuda(0)));
+        assert_eq!(changed(&state), ["train.device"], "it would train elsewhere than before");
+        state.form.assign("train.device", "libtorch-cpu").unwrap();
+        assert_eq!(changed(&state), ["train.device"], "and so it would where somebody chose");
     }
 
     #[test]

@@ -417,6 +417,7 @@ impl State {
         self.runs
             .shown()
             .into_iter()
+            .filter(|row| !self.is_followed(&row.id))
             .filter(|row| row.is_live() || !self.runs.curves.contains_key(&row.id))
             .map(|row| Effect::LoadCurves { run: row.id.clone() })
             .collect()

@@ -161,15 +161,17 @@ fn differences(all: &[Standing]) -> Vec<Difference> {
         .collect()
 }
 
-/// A run is called by its name, by its id where names repeat, with its optimizer where those differ.
+/// A run is called by its name, with its optimizer where those differ; by its id where that is said of two.
 fn labels(all: &[Standing]) -> Vec<Figures> {
     let optimizer = |standing: &Standing| standing.summary.config.optimizer.name;
     let differ = all.windows(2).any(|pair| optimizer(&pair[0]) != optimizer(&pair[1]));
     all.iter()
         .map(|standing| {
             let summary = &standing.summary;
-            let same = all.iter().filter(|other| other.summary.name == summary.name).count();
-            let name = if same > 1 { &summary.run } else { &summary.name };
+            let called = |other: &&Standing| {
+                other.summary.name == summary.name && optimizer(other) == optimizer(standing)
+            };
+            let name = if all.iter().filter(called).count() > 1 { &summary.run } else { &summary.name };
             let name = text::plain(name);
             let label = if differ { format!("{name} ({})", optimizer(standing)) } else { name };
             Figures { run: summary.run.clone(), label, ..Figures::default() }

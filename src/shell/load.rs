@@ -8,12 +8,12 @@ use std::{
 
 use anyhow::Context;
 
+use super::following::Following;
 use crate::{
     app::{
         Msg, RunRef,
         form::Origin,
         manage::Relabel,
-        run::RunView,
         runs::{Comparison, Curves, RunRow},
         tensors::History,
     },
@@ -97,7 +97,12 @@ impl Loader {
     pub fn start(home: Home, messages: SyncSender<(u64, Msg)>) -> std::io::Result<Self> {
         let (jobs, queue) = channel();
         std::thread::Builder::new().name("load".into()).spawn(move || {
-            let mut reader = Reader { home, lister: Lister::default(), configs: BTreeMap::new() };
+            let mut reader = Reader {
+                home,
+                lister: Lister::default(),
+                following: Following::default(),
+                configs: BTreeMap::new(),
+            };
             for job in queue {
                 if messages.send((0, reader.read(job))).is_err() {
                     return;
@@ -117,6 +122,7 @@ impl Loader {
 struct Reader {
     home: Home,
     lister: Lister,
+    following: Following,
     /// A run's configuration never changes: it is read once.
     configs: BTreeMap<String, Option<Config>>,
 }
@@ -249,11 +255,8 @@ impl Reader {
         self.configs.entry(entry.run.clone()).or_insert_with(read).clone()
     }
 
-    fn curves(&self, id: &str) -> anyhow::Result<Curves> {
-        let run = RunDir::resolve(&self.home, id)?;
-        let mut view = RunView::default();
-        Tail::open(&run).with_newest_state().each(u64::MAX, |event| view.apply(&event))?;
-        Ok(Curves { loss: view.loss, val: view.val })
+    fn curves(&mut self, id: &str) -> anyhow::Result<Curves> {
+        Ok(self.following.curves(&RunDir::resolve(&self.home, id)?)?)
     }
 
     fn history(&self, id: &str, tensor: &str) -> anyhow::Result<Box<History>> {

@@ -19,6 +19,7 @@
 pub mod apart;
 pub mod check;
 pub mod draft;
+pub mod following;
 pub mod glass;
 pub mod load;
 pub mod outside;
@@ -26,6 +27,7 @@ pub mod picture;
 pub mod replay;
 pub mod room;
 pub mod session;
+mod signals;
 pub mod terminal;
 pub mod watch;
 pub mod watchdog;

@@ -4,7 +4,7 @@ use std::{
     io::{self, Write},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::SeqCst},
+        atomic::Ordering::SeqCst,
         mpsc::{Receiver, SyncSender, sync_channel},
     },
     time::{Duration, Instant},
@@ -12,7 +12,6 @@ use std::{
 
 use crossterm::event::{self, Event};
 use ratatui::layout::Rect;
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 
 use super::{
     Launch, Start, apart,
@@ -23,6 +22,7 @@ use super::{
     picture, reference,
     replay::Replay,
     room,
+    signals::Signals,
     terminal::{Guard, Wants},
     watch::Watch,
     watchdog::Watchdog,
@@ -39,8 +39,10 @@ use crate::{
 
 /// Least time between two frames that no key asked for.
 const FRAME: Duration = Duration::from_millis(100);
-/// Messages that may wait; the threads that read wait when there are more, the run does not.
-const WAITING: usize = 256;
+/// Messages that may wait, a piece of a record each; the threads that read wait when there are more, the run does not.
+const WAITING: usize = 4;
+/// How long keys are waited for while messages come one after the other.
+const CATCH_UP: Duration = Duration::from_millis(1);
 /// Exit code when the terminal is gone.
 const HUNG_UP: i32 = 129;
 
@@ -92,34 +94,6 @@ pub fn run(launch: Launch) -> anyhow::Result<i32> {
     drop(guard);
     session.farewell();
     outcome
-}
-
-struct Signals {
-    /// Stop the run, leave when it has ended; a second time: leave now.
-    interrupt: Arc<AtomicBool>,
-    /// Leave; the run goes on.
-    hangup: Arc<AtomicBool>,
-    suspend: Arc<AtomicBool>,
-    /// The process was stopped and goes on: somebody else may have used the terminal.
-    goes_on: Arc<AtomicBool>,
-}
-
-impl Signals {
-    fn register() -> io::Result<Self> {
-        let flag = |signals: &[i32]| -> io::Result<Arc<AtomicBool>> {
-            let flag = Arc::new(AtomicBool::new(false));
-            for signal in signals {
-                signal_hook::flag::register(*signal, Arc::clone(&flag))?;
-            }
-            Ok(flag)
-        };
-        Ok(Self {
-            interrupt: flag(&[SIGINT, SIGTERM])?,
-            hangup: flag(&[SIGHUP])?,
-            suspend: flag(&[SIGTSTP])?,
-            goes_on: flag(&[SIGCONT])?,
-        })
-    }
 }
 
 struct Session {
@@ -189,8 +163,7 @@ impl Session {
                     self.update(Msg::Size { width: area.width, height: area.height });
                 }
             }
-            let until = Instant::now() + FRAME;
-            if event::poll(until.saturating_duration_since(Instant::now()))? {
+            if self.wait_for_input(Instant::now() + FRAME)? {
                 // All that was typed so far belongs to one frame.
                 loop {
                     self.input(event::read()?, area);
@@ -202,10 +175,26 @@ impl Session {
         }
     }
 
-    fn drain(&mut self) {
+    /// Whether there is something to read before it is time for the next frame. What the threads tell meanwhile is taken,
+    /// so that a long record does not pile up while nothing else happens.
+    fn wait_for_input(&mut self, until: Instant) -> io::Result<bool> {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let comes = self.drain();
+            if event::poll(if comes { left.min(CATCH_UP) } else { left })? {
+                return Ok(true);
+            }
+            if !comes || left.is_zero() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Takes what the threads have told; returns whether there was anything.
+    fn drain(&mut self) -> bool {
         // Bounded, so that a run that writes faster than it is read cannot keep the keys waiting.
-        for _ in 0..WAITING {
-            let Ok((number, msg)) = self.messages.try_recv() else { return };
+        for taken in 0..WAITING {
+            let Ok((number, msg)) = self.messages.try_recv() else { return taken > 0 };
             if let Msg::Started { run } = &msg {
                 match RunDir::open(run) {
                     Ok(run) => self.follow(run),
@@ -215,6 +204,7 @@ impl Session {
                 self.update(msg);
             }
         }
+        true
     }
 
     fn input(&mut self, event: Event, area: Rect) {

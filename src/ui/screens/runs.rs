@@ -46,7 +46,7 @@ pub fn curves(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let slice = Slice { axis: state.x_axis, columns: usize::from(inside.width) * 2, ..Slice::default() };
     let (mut lines, mut marks) = (Vec::new(), Vec::new());
     for (at, run) in shown.iter().enumerate() {
-        let Some(curves) = state.runs.curves.get(&run.id) else { continue };
+        let Some((loss, val)) = state.curves_of(&run.id) else { continue };
         let fork = state.runs.from_fork.then(|| state.runs.fork_point(run)).flatten();
         let begin = fork.map_or(0.0, |place| place.on(state.x_axis));
         if fork.is_some() {
@@ -55,11 +55,8 @@ pub fn curves(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         let aligned = |points: Vec<(f64, f64)>| -> Vec<(f64, f64)> {
             points.into_iter().map(|(x, y)| (x - begin, y)).collect()
         };
-        let points = aligned(if beta > 0.0 {
-            curves.loss.smoothed_in(&slice, beta)
-        } else {
-            curves.loss.points_in(&slice)
-        });
+        let points =
+            aligned(if beta > 0.0 { loss.smoothed_in(&slice, beta) } else { loss.points_in(&slice) });
         let style = theme.style(Role::Run(at));
         let plain = PLAIN[at % PLAIN.len()];
         // The letter at the end of each line tells them apart without colours.
@@ -67,7 +64,7 @@ pub fn curves(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         let sign = letter(at);
         lines.push(Curve { points, style, stroke: Stroke::Solid, plain });
         lines.push(Curve {
-            points: aligned(curves.val.points_in(&slice)),
+            points: aligned(val.points_in(&slice)),
             style,
             stroke: Stroke::Points('◆'),
             plain,
