@@ -107,8 +107,8 @@ impl State {
         let far =
             |old: Room, new: Room| old.total != new.total || old.free.abs_diff(new.free) > old.total / NOISE;
         let same = match (self.rooms.told, room) {
-            (Some((before, _, Some(old))), Some(new)) => before == asked && !far(old, new),
-            (Some((before, _, None)), None) => before == asked,
+            (Some((before, was, Some(old))), Some(new)) => (before, was) == (asked, is) && !far(old, new),
+            (Some((before, was, None)), None) => (before, was) == (asked, is),
             _ => false,
         };
         if !same {

@@ -1,6 +1,6 @@
 //! Curves of runs that are asked for again and again while they are live: of a record only what is new is read.
 
-use std::{collections::VecDeque, io};
+use std::{collections::VecDeque, io, path::PathBuf};
 
 use crate::{
     app::{
@@ -18,7 +18,7 @@ pub struct Following {
 
 #[derive(Debug)]
 struct Followed {
-    run: String,
+    path: PathBuf,
     tail: Tail,
     view: RunView,
 }
@@ -29,9 +29,9 @@ impl Following {
     /// # Errors
     /// The record cannot be read, or is another one than before; the next call begins anew.
     pub fn curves(&mut self, run: &RunDir) -> io::Result<Curves> {
-        let at = self.kept.iter().position(|followed| followed.run == run.id());
+        let at = self.kept.iter().position(|followed| followed.path == run.path());
         let mut followed = at.and_then(|at| self.kept.remove(at)).unwrap_or_else(|| Followed {
-            run: run.id().to_owned(),
+            path: run.path().to_owned(),
             tail: Tail::open(run).with_newest_state(),
             view: RunView::default(),
         });

@@ -91,7 +91,9 @@ fn mend(buffer: &mut Buffer) {
             continue;
         }
         // A sign joined of several is as wide as each terminal thinks: the first of them is what all agree on.
-        if symbol.chars().map(|sign| sign.width().unwrap_or(0)).sum::<usize>() != symbol.width() {
+        let width_of = |sign: char| sign.width().unwrap_or(0);
+        let joined = symbol.chars().skip(1).any(|sign| width_of(sign) > 0);
+        if joined || symbol.chars().map(width_of).sum::<usize>() != symbol.width() {
             let first = symbol.chars().next().unwrap_or(' ');
             buffer.content[at].set_char(first);
         }
@@ -279,4 +281,27 @@ pub fn hit_with(state: &State, keys: &keys::Keymap, area: Rect, column: u16, row
         _ => None,
     });
     Some(Hit::Panel { panel, row })
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::style::Style;
+
+    use super::*;
+
+    #[test]
+    fn of_signs_that_terminals_join_in_different_ways_the_first_stays() {
+        for (text, cells) in [
+            ("d\u{11341}x", ["d", " ", "x"]),
+            ("e\u{301}xy", ["e\u{301}", "x", "y"]),
+            ("日x", ["日", " ", "x"]),
+            ("👩\u{200d}🔬x", ["👩", " ", "x"]),
+        ] {
+            let mut buffer = Buffer::empty(Rect::new(0, 0, 3, 1));
+            buffer.set_string(0, 0, text, Style::default());
+            mend(&mut buffer);
+            let found: Vec<_> = buffer.content.iter().map(|cell| cell.symbol()).collect();
+            assert_eq!(found, cells, "{text}");
+        }
+    }
 }
