@@ -87,6 +87,9 @@
 //! }
 //! ```
 //!
+//! It trains on libtorch where it links it: depend on this package with its feature `libtorch`, build as for
+//! `tui-train-libtorch`, and start your program where the loader finds libtorch, by `LD_LIBRARY_PATH` or a run path of yours.
+//!
 //! # A loop of your own
 //!
 //! Say what it does to a [`Recorder`]: then `tui-train` lists, shows, compares and exports its runs, and

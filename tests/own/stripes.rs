@@ -5,7 +5,7 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::support::{
-    Sandbox, events,
+    Sandbox, device_name, events,
     trace::{last, trace},
 };
 
@@ -59,7 +59,10 @@ fn a_model_of_ones_own_trains_and_is_planned_inspected_exported_and_compared() {
         summary["measured"]["state_bytes"], summary["ledger"]["state_bytes"],
         "as planned from the shapes"
     );
-    assert!(summary["measured"]["peak_allocator_bytes"].as_u64() > Some(0), "its allocator counts");
+    // It does not see the tensors of libtorch.
+    if device_name() == "flex" {
+        assert!(summary["measured"]["peak_allocator_bytes"].as_u64() > Some(0), "its allocator counts");
+    }
 
     let list = json(&sandbox, &["list", "--json"]);
     assert_eq!(list["runs"].as_array().unwrap().len(), 2);
@@ -152,7 +155,9 @@ fn its_settings_are_checked_like_any_other_and_foreign_ones_refused() {
         &["run", "--set", "model.preset=llama-nano", "--set", "task.width=8"],
         "model.preset = \"stripes\"",
     );
-    refused(&["run", "--device", "libtorch-cpu"], "does not link it");
+    if cfg!(not(feature = "libtorch")) {
+        refused(&["run", "--device", "libtorch-cpu"], "does not link it");
+    }
     assert!(sandbox.runs().is_empty());
 
     let shown = String::from_utf8(start(&sandbox, &["config", "print"]).stdout).unwrap();
