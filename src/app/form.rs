@@ -9,9 +9,8 @@ use crate::{
     config::{
         ConfigError, Layers, OptimizerName, Resolved,
         fields::{self, FIELDS, Field, Kind},
-        grid,
-        layers::Key,
-        presets,
+        grid, presets,
+        printed::Key,
     },
     ledger,
     protocol::Ledger,

@@ -1,7 +1,7 @@
 //! The memory that the device of the draft has free now, and whether the draft fits into it.
 
 use super::{Effect, State, action::Screen};
-use crate::config::{DeviceName, layers::Key};
+use crate::config::{DeviceName, printed::Key};
 
 /// Seconds between two looks at the memory while the draft is shown.
 const LOOK_AGAIN: f64 = 5.0;

@@ -15,6 +15,7 @@ pub mod name_pattern;
 pub mod optimizer;
 pub mod own;
 pub mod presets;
+pub mod printed;
 pub mod quiet;
 pub mod schedule;
 pub mod validate;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     Arch, BPE, Config, ConfigError, Layers, NamePattern, OptimizerName, ScheduleName, Source, Task,
-    Tokenizer, fields, layers::Key, own,
+    Tokenizer, fields, own, printed::Key,
 };
 
 /// Checks combinations of keys and returns what is worth saying about them.

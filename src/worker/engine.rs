@@ -1,6 +1,9 @@
 //! The engine: one thread that owns every tensor and turns windows of data into updates, obeying commands between
 //! micro-batches.
 
+mod saving;
+mod validation;
+
 use std::{
     collections::VecDeque,
     sync::{
@@ -12,19 +15,18 @@ use std::{
 };
 
 use super::{
-    checkpoint::{Position, Snapshot},
     commands::{Mode, Turn, Waiting},
     control::{Incoming, Status},
     event_log::Events,
     fault::{self, Fault, Phase},
-    keeper::{Keeper, Told},
-    trainer::{Evaluation, Outcome, Training},
+    keeper::Keeper,
+    trainer::{Outcome, Training},
 };
 use crate::{
     backend::devices,
-    config::{Config, Task, schedule},
+    config::{Config, schedule},
     data::{Cursor, DataError, Dataset, Window as Batches},
-    protocol::{self, Alert, Command, Event, Level, Reason, Update, Validation, Window},
+    protocol::{Alert, Command, Event, Level, Reason, Update, Window},
     run::{
         RunDir,
         checkpoint::{self as stored, Progress},
@@ -33,8 +35,6 @@ use crate::{
     },
 };
 
-/// Held-out sequences in one validation of a language model: enough for a steady figure, few enough to cost little.
-const VALIDATION_SEQUENCES: usize = 128;
 /// Least time between two `window` events.
 const WINDOW_EVENTS: Duration = Duration::from_millis(250);
 
@@ -406,79 +406,6 @@ impl Engine<'_> {
         let _ = self.keeper.wait();
         self.reject_waiting(if goes_on { "its settings changed first" } else { "the run ended first" });
         self.answer_waiting(|_| true);
-    }
-
-    fn validate(&mut self) {
-        let dataset = &self.around.dataset;
-        if dataset.validation_sequences() == 0 || self.last_validation == self.done.updates {
-            return;
-        }
-        self.last_validation = self.done.updates;
-        let config = &self.around.config;
-        let limit = match config.model.arch.task() {
-            Task::LanguageModel => VALIDATION_SEQUENCES,
-            // Accuracy and F1 are those of all rows; and a task of its own holds out what it wants to see.
-            Task::Classification | Task::Own => usize::MAX,
-        };
-        let mut batches = dataset.validation_batches(config.train.micro_batch, limit);
-        let Evaluation { loss, targets, accuracy, f1, f1_macro } = self.training.evaluate(&mut batches);
-        if dataset.fault().is_err() {
-            // Not all of it could be read. The run ends at the next window.
-            return;
-        }
-        self.val_loss = Some(loss);
-        self.send(Event::Validation(Validation {
-            update: self.done.updates,
-            time: self.time(),
-            loss,
-            tokens: targets,
-            accuracy,
-            f1,
-            f1_macro,
-        }));
-        self.write_text();
-    }
-
-    /// Copies everything for a checkpoint and has it written beside training. There is none before the first update,
-    /// and no second one of an update whose first is on the disk.
-    pub(super) fn checkpoint(&mut self, told: Option<Told>) -> std::io::Result<()> {
-        if !self.intact {
-            return Ok(());
-        }
-        let update = self.done.updates;
-        if self.keeper.look().is_err() {
-            self.last_checkpoint = None;
-        }
-        if update == 0 || (self.last_checkpoint == Some(update) && self.keeper.wait().is_ok()) {
-            if let Some(told) = told {
-                told(Ok(()));
-            }
-            return Ok(());
-        }
-        // One copy at a time: the one before must be on the disk. What became of it has been told.
-        let _ = self.keeper.wait();
-        let time = self.time();
-        let position = Position {
-            update,
-            tokens: self.done.tokens,
-            config: &self.around.config,
-            cursor: self.cursor,
-            progress: Progress {
-                time,
-                busy: self.done.busy.as_secs_f64(),
-                skipped_in_a_row: self.skipped_in_a_row,
-                learning_rate: self.lr_override,
-                last_validation: self.last_validation,
-                val_loss: self.val_loss.filter(|_| self.last_validation == update),
-            },
-        };
-        let snapshot = Snapshot::take(&self.around.run, &*self.training, position)?;
-        self.send(Event::Snapshot(protocol::Snapshot { update, time }));
-        // What cannot be begun is due again.
-        self.last_checkpoint = None;
-        self.keeper.begin(snapshot, time, told)?;
-        (self.last_checkpoint, self.last_checkpoint_at) = (Some(update), Instant::now());
-        Ok(())
     }
 
     pub(super) fn alert(&self, level: Level, message: String) {

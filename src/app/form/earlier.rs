@@ -1,7 +1,7 @@
 //! The run that the draft is held against.
 
 use super::Form;
-use crate::config::{Config, layers::Key};
+use crate::config::{Config, printed::Key};
 
 /// A run and its settings as they are printed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use super::{proto::Message, seconds};
 use crate::{
-    config::{Config, Task, fields, fields::FIELDS, layers::Key},
+    config::{Config, Task, fields, fields::FIELDS, printed::Key},
     protocol::{Header, Reason},
 };
 

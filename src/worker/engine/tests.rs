@@ -8,7 +8,11 @@ use std::{
 use burn::tensor::TensorData;
 
 use super::{
-    super::{check::Accumulated, trainer::PassTimes, weights::HostTensor},
+    super::{
+        check::Accumulated,
+        trainer::{Evaluation, PassTimes},
+        weights::HostTensor,
+    },
     *,
 };
 use crate::{
