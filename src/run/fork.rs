@@ -99,7 +99,7 @@ impl Plan {
 const fn becomes(from: OptimizerName, to: OptimizerName) -> &'static str {
     use OptimizerName::{Adafactor, AdamW, AdamW8bit, Lion, Muon, Sgd};
     match (from, to) {
-        (AdamW, AdamW8bit) => "both moments are quantised",
+        (AdamW, AdamW8bit) => "both moments of large tensors are quantised",
         (AdamW8bit, AdamW) => "both moments are what their codes stand for",
         (AdamW | AdamW8bit, Adafactor) => {
             "the second moment goes on by its row and column means, the first is dropped"
@@ -178,7 +178,9 @@ mod tests {
         assert_eq!((newest.info.update, newest.changes()), (20, Vec::<String>::new()));
         let eight = plan(&run, Some(10), &set("optimizer.name=adamw8bit")).unwrap();
         assert_eq!(eight.info.update, 10);
-        assert!(eight.changes().iter().any(|said| said.ends_with("both moments are quantised")));
+        assert!(
+            eight.changes().iter().any(|said| said.ends_with("both moments of large tensors are quantised"))
+        );
         assert!(eight.leaves_something_to_do(11).is_ok() && eight.leaves_something_to_do(10).is_err());
         let other = plan(&run, None, &set("train.seq_len=32")).unwrap();
         assert!(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Difference, Figures};
-use crate::run::{record::ValidationPoint, summary::Standing, text};
+use crate::run::{record::ValidationPoint, standing::State, summary::Standing, text};
 
 /// Fills in memory from the best source that all runs have, and names it.
 pub(super) fn memory(all: &[Standing], figures: &mut [Figures]) -> String {
@@ -33,17 +33,31 @@ pub(super) fn losses(all: &[Standing], differences: &[Difference], figures: &mut
     if let Some(difference) = differences.iter().find(|difference| text.contains(&&*difference.key)) {
         return format!("losses on different text do not compare ({} differs)", difference.key);
     }
-    if all.iter().any(|standing| standing.record.validations.is_empty()) {
-        return "no validation loss to compare".to_owned();
-    }
-    let Some(points) = at_equal_tokens(all).or_else(|| at_most_equal_tokens(all)) else {
-        return "no validation loss at an equal number of tokens to compare".to_owned();
+    // A run that broke off would keep the others from being compared where they have come to.
+    let failed = |at: &usize| all[*at].state == State::Failed;
+    let (broken, whole): (Vec<usize>, Vec<usize>) = (0..all.len()).partition(failed);
+    let counted = if whole.len() < 2 { (0..all.len()).collect() } else { whole };
+    let standings: Vec<&Standing> = counted.iter().map(|&at| &all[at]).collect();
+    let Some(points) = at_equal_tokens(&standings).or_else(|| at_most_equal_tokens(&standings)) else {
+        return if standings.iter().any(|standing| standing.record.validations.is_empty()) {
+            "no validation loss to compare".to_owned()
+        } else {
+            "no validation loss at an equal number of tokens to compare".to_owned()
+        };
     };
-    for (figures, point) in figures.iter_mut().zip(&points) {
-        figures.loss = Some(point.loss);
-        figures.loss_update = Some(point.update);
+    for (&at, point) in counted.iter().zip(&points) {
+        figures[at].loss = Some(point.loss);
+        figures[at].loss_update = Some(point.update);
     }
-    let final_ones = all.iter().zip(&points).all(|(s, p)| s.record.validations.last() == Some(p));
+    let source = source(&standings, &points);
+    let left: Vec<&str> =
+        broken.iter().filter(|at| !counted.contains(at)).map(|&at| &*figures[at].label).collect();
+    if left.is_empty() { source } else { format!("{source}, without {}", left.join(" and ")) }
+}
+
+/// Which losses these are.
+fn source(all: &[&Standing], points: &[ValidationPoint]) -> String {
+    let final_ones = all.iter().zip(points).all(|(s, p)| s.record.validations.last() == Some(p));
     let which = if final_ones { "final validation loss" } else { "validation loss" };
     let same = |value: &dyn Fn(usize) -> u64| (1..points.len()).all(|index| value(index) == value(0));
     let joined = |value: &dyn Fn(usize) -> u64| {
@@ -60,8 +74,8 @@ pub(super) fn losses(all: &[Standing], differences: &[Difference], figures: &mut
 }
 
 /// The newest validation of each run after a number of tokens at which every run was validated.
-fn at_equal_tokens(all: &[Standing]) -> Option<Vec<ValidationPoint>> {
-    let by_tokens = |standing: &Standing| -> BTreeMap<u64, ValidationPoint> {
+fn at_equal_tokens(all: &[&Standing]) -> Option<Vec<ValidationPoint>> {
+    let by_tokens = |standing: &&Standing| -> BTreeMap<u64, ValidationPoint> {
         standing.record.validations.iter().map(|point| (point.tokens, *point)).collect()
     };
     let points: Vec<_> = all.iter().map(by_tokens).collect();
@@ -71,7 +85,7 @@ fn at_equal_tokens(all: &[Standing]) -> Option<Vec<ValidationPoint>> {
 }
 
 /// The newest validation of each run that had seen no more tokens than the shortest one has in the end.
-fn at_most_equal_tokens(all: &[Standing]) -> Option<Vec<ValidationPoint>> {
+fn at_most_equal_tokens(all: &[&Standing]) -> Option<Vec<ValidationPoint>> {
     let ends = all.iter().map(|standing| standing.record.validations.last().map(|point| point.tokens));
     let most = ends.min().flatten()?;
     all.iter()

@@ -1,7 +1,10 @@
 use super::*;
 use crate::{
-    protocol::{Event, Host, Resumed},
-    run::{EventWriter, sample},
+    protocol::{Event, Host, Reason, Resumed, RunEnded},
+    run::{
+        EventWriter, Record, sample,
+        summary::{Finish, build},
+    },
 };
 
 /// A run of `updates` updates with a validation every 10 that starts at `loss`, and a peak.
@@ -162,4 +165,23 @@ fn a_run_that_has_not_ended_is_said_so() {
     let compared = compare(&[base.1, run]).unwrap();
     assert!(compared.verdict.text.contains("dead is crashed at update 7"), "{}", compared.verdict.text);
     assert_eq!(compared.runs[1]["state"], "crashed");
+}
+
+#[test]
+fn a_run_that_broke_off_does_not_keep_the_others_from_being_compared() {
+    let (long, other) = (made("long", &[], 50, 3.0, None), made("other", &["train.seed=2"], 50, 3.5, None));
+    let (_folder, broken) = sample::run("broken");
+    let mut writer = EventWriter::create(&broken, &sample::header(&broken)).unwrap();
+    writer.append(&sample::update(1, f64::NAN)).unwrap();
+    let record = Record::read(&broken).unwrap();
+    let finish = Finish { reason: Reason::NotFinite, ..Finish::so_far(&record) };
+    let summary = build(&record, finish).unwrap();
+    let ended = RunEnded { reason: Reason::NotFinite, message: None, summary };
+    writer.append(&Event::RunEnded(Box::new(ended))).unwrap();
+    let verdict = compare(&[long.1.clone(), other.1, broken.clone()]).unwrap().verdict;
+    assert_eq!(verdict.loss_source, "final validation loss at update 50, without broken");
+    assert!(verdict.figures[0].loss.is_some() && verdict.figures[2].loss.is_none());
+    assert!(verdict.text.contains("long has the lowest loss"), "{}", verdict.text);
+    let pair = compare(&[long.1, broken]).unwrap().verdict;
+    assert_eq!(pair.loss_source, "no validation loss to compare", "of two there is nothing left");
 }
