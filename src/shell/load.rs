@@ -97,12 +97,7 @@ impl Loader {
     pub fn start(home: Home, messages: SyncSender<(u64, Msg)>) -> std::io::Result<Self> {
         let (jobs, queue) = channel();
         std::thread::Builder::new().name("load".into()).spawn(move || {
-            let mut reader = Reader {
-                home,
-                lister: Lister::default(),
-                following: Following::default(),
-                configs: BTreeMap::new(),
-            };
+            let mut reader = Reader::new(home);
             for job in queue {
                 if messages.send((0, reader.read(job))).is_err() {
                     return;
@@ -119,7 +114,8 @@ impl Loader {
     }
 }
 
-struct Reader {
+/// Reads one thing after the other, and remembers what it would otherwise read again.
+pub(super) struct Reader {
     home: Home,
     lister: Lister,
     following: Following,
@@ -128,7 +124,11 @@ struct Reader {
 }
 
 impl Reader {
-    fn read(&mut self, job: Job) -> Msg {
+    pub(super) fn new(home: Home) -> Self {
+        Self { home, lister: Lister::default(), following: Following::default(), configs: BTreeMap::new() }
+    }
+
+    pub(super) fn read(&mut self, job: Job) -> Msg {
         match job {
             Job::Runs => match self.lister.list(&self.home) {
                 Ok(entries) => {

@@ -6,9 +6,13 @@ use anyhow::Context;
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Launch, Start, watch::why_not_started};
+use super::{
+    Launch, Start,
+    load::{Job, Reader},
+    watch::why_not_started,
+};
 use crate::{
-    app::{Msg, State, action::Screen, link::Control},
+    app::{Effect, Msg, State, action::Screen, link::Control},
     run::{Tail, atomic, lock, standing},
     ui::{
         self, sgr, svg,
@@ -40,7 +44,23 @@ fn state(launch: &Launch, screen: Option<Screen>) -> anyhow::Result<State> {
     if let Some(screen) = screen {
         state.screen = screen;
     }
+    if state.screen == Screen::Runs {
+        list(&mut state, Reader::new(launch.home.clone()));
+    }
     Ok(state)
+}
+
+/// Reads the list of runs, and then what its screen asks for.
+fn list(state: &mut State, mut reader: Reader) {
+    let mut jobs = vec![Job::Runs];
+    while let Some(job) = jobs.pop() {
+        let asked = state.update(reader.read(job)).into_iter().filter_map(|effect| match effect {
+            Effect::LoadCurves { run } => Some(Job::Curves { run }),
+            Effect::Compare { runs } => Some(Job::Compare { runs }),
+            _ => None,
+        });
+        jobs.extend(asked);
+    }
 }
 
 /// What a frame is written as.
