@@ -427,7 +427,13 @@ pub const FIELDS: &[Field] = &[
     field("checkpoint.every_updates", at_least(0), "0", "updates", "0 = at the end and on stop"),
     field("checkpoint.every_seconds", at_least(0), "600", "seconds", "0 = by updates alone"),
     field("checkpoint.keep_last", at_least(1), "2", "checkpoints", "older ones are removed"),
-    field("checkpoint.keep_best", Kind::Bool, "true", "", "keep that of the lowest validation loss, too"),
+    field(
+        "checkpoint.keep_best",
+        Kind::Bool,
+        "true",
+        "",
+        "save and keep the one of the lowest validation loss, too, at most every 10 s",
+    ),
     field("log.every_updates", at_least(1), "1", "updates", "between two update events"),
     field("log.state_every", at_least(0), "50", "updates", "between two state events; 0 = none"),
     field(

@@ -115,11 +115,15 @@ pub(super) struct Engine<'a> {
     last_validation: u64,
     /// Loss of the validation after that update.
     val_loss: Option<f64>,
+    /// The lowest of this worker's validations.
+    best_val: f64,
     keeper: Keeper,
     /// The update of the newest checkpoint that was begun, and has not failed.
     last_checkpoint: Option<u64>,
     /// When it was begun.
     last_checkpoint_at: Instant,
+    /// That training waited for a checkpoint to be written has been told.
+    told_of_waiting: bool,
     phase: Phase,
     /// Whether all parameters and all state are those of the last update.
     pub(super) intact: bool,
@@ -173,9 +177,11 @@ pub fn train(
         last_window_event: now,
         last_validation: progress.last_validation,
         val_loss: progress.val_loss,
+        best_val: f64::INFINITY,
         keeper: Keeper::new(around.run.clone(), around.config.checkpoint.clone(), around.events.clone()),
         last_checkpoint: (update > 0).then_some(update),
         last_checkpoint_at: now,
+        told_of_waiting: false,
         phase: Phase::default(),
         intact: true,
     };
@@ -327,12 +333,12 @@ impl Engine<'_> {
             let report = self.report(&[]);
             self.send(Event::State(report));
         }
+        let before = self.best_val;
         if (every(config.train.validate_every) || epoch_ends) && !last {
             self.validate();
         }
-        let seconds = config.checkpoint.every_seconds;
-        let due = seconds > 0 && self.last_checkpoint_at.elapsed() >= Duration::from_secs(seconds);
-        if (every(config.checkpoint.every_updates) || due)
+        let improved = self.best_val < before;
+        if saving::is_due(&config.checkpoint, next, self.last_checkpoint_at.elapsed(), improved)
             && !last
             && let Err(error) = self.checkpoint(None)
         {

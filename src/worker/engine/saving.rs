@@ -1,16 +1,32 @@
 //! Checkpoints, copied between two updates and written beside training.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Engine;
 use crate::{
-    protocol::{self, Event},
+    config::CheckpointConfig,
+    protocol::{self, Event, Level},
     run::checkpoint::Progress,
     worker::{
         checkpoint::{Position, Snapshot},
         keeper::Told,
     },
 };
+
+/// Least time between a checkpoint and one of the best validation so far: where the loss falls at every validation, writing
+/// must not become most of the work.
+const BEST_APART: Duration = Duration::from_secs(10);
+/// Waiting that is worth a word.
+const LONG: Duration = Duration::from_secs(1);
+
+/// Whether there is one after that update. `since` is the time since the last one was begun, and `improved` says that the
+/// validation after the update was the best so far.
+pub(super) fn is_due(config: &CheckpointConfig, update: u64, since: Duration, improved: bool) -> bool {
+    let (updates, seconds) = (config.every_updates, config.every_seconds);
+    let best = improved && config.keep_best && (updates > 0 || seconds > 0) && since >= BEST_APART;
+    best || (updates > 0 && update.is_multiple_of(updates))
+        || (seconds > 0 && since >= Duration::from_secs(seconds))
+}
 
 impl Engine<'_> {
     /// Copies everything for a checkpoint and has it written beside training. There is none before the first update,
@@ -29,8 +45,7 @@ impl Engine<'_> {
             }
             return Ok(());
         }
-        // One copy at a time: the one before must be on the disk. What became of it has been told.
-        let _ = self.keeper.wait();
+        self.wait_for_the_last_one();
         let time = self.time();
         let position = Position {
             update,
@@ -53,5 +68,43 @@ impl Engine<'_> {
         self.keeper.begin(snapshot, time, told)?;
         (self.last_checkpoint, self.last_checkpoint_at) = (Some(update), Instant::now());
         Ok(())
+    }
+
+    /// One copy at a time: the one before must be on the disk. What became of it is told by who writes it.
+    fn wait_for_the_last_one(&mut self) {
+        let begun = Instant::now();
+        let _ = self.keeper.wait();
+        let waited = begun.elapsed();
+        if waited >= LONG && !std::mem::replace(&mut self.told_of_waiting, true) {
+            let message = format!(
+                "training waited {:.1} s for the last checkpoint to be written: they are closer together than this disk \
+                 can take, raise checkpoint.every_updates or checkpoint.every_seconds",
+                waited.as_secs_f64()
+            );
+            self.alert(Level::Warning, message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_due_by_updates_by_the_clock_and_for_the_best_validation() {
+        let config = |every_updates, every_seconds, keep_best| CheckpointConfig {
+            every_updates,
+            every_seconds,
+            keep_last: 2,
+            keep_best,
+        };
+        let seconds = Duration::from_secs;
+        assert!(is_due(&config(20, 0, false), 40, seconds(0), false));
+        assert!(!is_due(&config(20, 0, true), 41, seconds(999), false));
+        assert!(is_due(&config(0, 60, true), 41, seconds(60), false));
+        assert!(is_due(&config(0, 600, true), 41, seconds(10), true), "the loss has never been lower");
+        assert!(!is_due(&config(0, 600, true), 41, seconds(9), true), "the last one is too young");
+        assert!(!is_due(&config(0, 600, false), 41, seconds(99), true));
+        assert!(!is_due(&config(0, 0, true), 41, seconds(99), true), "none but at the end are wanted");
     }
 }

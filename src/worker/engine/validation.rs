@@ -9,6 +9,7 @@ use crate::{
 
 /// Held-out sequences in one validation of a language model: enough for a steady figure, few enough to cost little.
 const VALIDATION_SEQUENCES: usize = 128;
+
 impl Engine<'_> {
     /// Unless it is known for this update, or there is nothing held out.
     pub(super) fn validate(&mut self) {
@@ -30,6 +31,7 @@ impl Engine<'_> {
             return;
         }
         self.val_loss = Some(loss);
+        self.best_val = self.best_val.min(loss);
         self.send(Event::Validation(Validation {
             update: self.done.updates,
             time: self.time(),
