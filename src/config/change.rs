@@ -137,7 +137,8 @@ fn may_change(key: &str, config: &Config) -> bool {
     sets_the_rate(key)
         || section("checkpoint")
         || section("log")
-        || matches!(key, "train.validate_every" | "train.max_skipped" | "train.device")
+        // The same data may lie elsewhere: whether it is the same is known once it has been read.
+        || matches!(key, "train.validate_every" | "train.max_skipped" | "train.device" | "data.path")
         || (key == "train.max_updates" && config.train.max_updates.is_some())
         || (key == "train.epochs" && config.train.epochs.is_some())
 }

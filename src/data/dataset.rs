@@ -173,7 +173,8 @@ impl Dataset {
                         rows::learnt(size, &examples, fraction, store.filter(|_| long))?
                     }
                 };
-                Self::rows(&examples, model.num_labels, &encoder, fraction, config.train.seq_len)
+                let content = examples.content(&choice.identity(), fraction);
+                Self::rows(&examples, model.num_labels, &encoder, fraction, config.train.seq_len, content)
             }
         }
     }
@@ -195,7 +196,7 @@ impl Dataset {
         validation_fraction: f64,
         seq_len: usize,
     ) -> Result<Self, DataError> {
-        let report = DataReport {
+        let mut report = DataReport {
             source: corpus.source.clone(),
             documents: corpus.documents() as u64,
             bytes: corpus.bytes(),
@@ -203,8 +204,8 @@ impl Dataset {
         };
         let (train, validation) = split(corpus.text, &corpus.ends, validation_fraction);
         let store = store.filter(|_| !matches!(choice, Choice::Bytes));
-        let key = store
-            .map_or_else(String::new, |_| store::key(&[choice.identity().as_bytes(), &train, &validation]));
+        let key = store::key([choice.identity().as_bytes(), &train, &validation]);
+        report.content.clone_from(&key);
         let encoder = match choice.ready()? {
             Ready::Now(encoder) => encoder,
             Ready::Learn(size) => bpe::kept_or_learnt(size, store, &key, || {
@@ -258,6 +259,7 @@ impl Dataset {
         encoder: &Encoder,
         validation_fraction: f64,
         seq_len: usize,
+        content: String,
     ) -> Result<Self, DataError> {
         let classes = Classes::of(examples, num_labels)?;
         let parts = Parts::of(examples, &classes, encoder, validation_fraction, seq_len)?;
@@ -271,6 +273,7 @@ impl Dataset {
             validation_sequences: parts.validation.len(),
             left_out: examples.left_out.counts.clone(),
             left_out_named: examples.left_out.named.clone(),
+            content,
             labels: classes.names,
         };
         if parts.truncated > 0 {

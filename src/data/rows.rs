@@ -124,7 +124,7 @@ pub(super) fn learnt(
         .collect();
     let size_text = size.to_string();
     let named = [b"rows", size_text.as_bytes()].into_iter();
-    let key = store::key(&named.chain(sentences.iter().map(|text| text.as_bytes())).collect::<Vec<_>>());
+    let key = store::key(named.chain(sentences.iter().map(|text| text.as_bytes())));
     bpe::kept_or_learnt(size, store, &key, || {
         bpe::learn(size, Task::Classification, |pupil| {
             for sentence in sentences {

@@ -29,8 +29,8 @@ use super::{
 
 /// Bytes of tokens that are kept; beyond, what was not used for longest goes first. A text always has room.
 pub(super) const LIMIT: u64 = 32 << 30;
-/// What was begun and not finished goes after so long.
-const ABANDONED: Duration = Duration::from_secs(24 * 3600);
+/// What was begun and is not finished goes when nothing was written to it for so long.
+const ABANDONED: Duration = Duration::from_secs(3600);
 /// How often somebody else may be quicker.
 const ATTEMPTS: usize = 100;
 /// Changes with the layout of what is kept.
@@ -232,7 +232,7 @@ impl Drop for Pending {
 }
 
 /// What a thing is called that is made of these.
-pub(super) fn key(parts: &[&[u8]]) -> String {
+pub(super) fn key<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hasher = Sha256::new();
     for part in parts {
         hasher.update((part.len() as u64).to_le_bytes());

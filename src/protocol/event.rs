@@ -135,6 +135,10 @@ pub struct DataReport {
     /// The first of these by name, each with its reason and its place where it has one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out_named: Vec<String>,
+    /// Tells apart what is trained on, wherever it lies: of its text, its tokenizer and its split. Empty where it is not
+    /// known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub content: String,
     /// What the classes of a classification are called, by their id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,

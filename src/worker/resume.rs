@@ -122,7 +122,8 @@ impl Beginning {
                 format!("{why}; the run goes on from update {} instead, and that is set aside", info.update)
             }));
             let other: Vec<_> = info.config.differences(&config).into_iter().map(|(key, ..)| key).collect();
-            if let Some(key) = other.iter().find(|key| change::restarts_the_data(key)) {
+            let forks = run.meta()?.forked_from.is_some_and(|from| from.update == info.update);
+            if let Some(key) = other.iter().find(|key| forks && change::restarts_the_data(key)) {
                 from.cursor = Cursor::default();
                 warnings.push(format!("{key} is another than before: the data begins at its beginning"));
             }
@@ -130,7 +131,7 @@ impl Beginning {
                 // The newer word counts.
                 from.progress.learning_rate = None;
             }
-            if run.meta()?.forked_from.is_some_and(|from| from.update == info.update) {
+            if forks {
                 // What went wrong with the other run, or was given to it by hand, is not this one's; nor is its speed.
                 let progress = &mut from.progress;
                 (progress.learning_rate, progress.skipped_in_a_row, progress.busy) = (None, 0, 0.0);
@@ -142,20 +143,29 @@ impl Beginning {
     /// A run goes on with the data that it had.
     ///
     /// # Errors
-    /// The data has become another since: its size has changed.
+    /// The data has become another since, wherever it lies.
     pub fn same_data(&self, now: &DataReport) -> anyhow::Result<()> {
         let header = self.record.as_ref().and_then(|record| record.header.as_ref());
         let Some(before) = header.map(|header| &header.data) else { return Ok(()) };
         let size = |data: &DataReport| (data.bytes, data.train_sequences, data.validation_sequences);
-        if before.source.is_empty() || now.source.is_empty() || size(before) == size(now) {
+        let known = !before.content.is_empty() && !now.content.is_empty();
+        let same = if known {
+            before.content == now.content
+        } else {
+            before.source == now.source && size(before) == size(now)
+        };
+        if before.source.is_empty() || now.source.is_empty() || same {
             return Ok(());
         }
+        let what = match (before.bytes, now.bytes) {
+            (was, is) if was != is => format!("{was} bytes then, {is} now"),
+            _ if known => "something else of the same size".to_owned(),
+            _ => "what was in it had not been recorded".to_owned(),
+        };
         anyhow::bail!(
-            "{} has changed since the run began, from {} to {} bytes: put it back as it was, or start a new run from the \
-             checkpoint with `tui-train fork`",
-            now.source,
-            before.bytes,
-            now.bytes
+            "{} is not what the run was trained on ({what}): put it back as it was, name the place where that lies now \
+             with --set data.path=..., or start a new run from the checkpoint with `tui-train fork`",
+            now.source
         )
     }
 

@@ -19,7 +19,7 @@ mod reading;
 
 use std::path::PathBuf;
 
-use super::{DataError, error::RowFault, pairs, text::listing::LeftOut};
+use super::{DataError, error::RowFault, pairs, store, text::listing::LeftOut};
 use crate::config::file_kind::{self, Layout};
 
 pub(super) use classes::Classes;
@@ -76,6 +76,15 @@ impl Examples {
             Some(path) => DataError::Row { path: path.display().to_string(), line, fault },
             None => DataError::Row { path: self.source.clone(), line, fault },
         }
+    }
+
+    /// Tells these rows apart from others, with the tokenizer and the split that they are read with.
+    pub(super) fn content(&self, tokenizer: &str, fraction: f64) -> String {
+        let fraction = fraction.to_bits().to_le_bytes();
+        let texts = self.rows.iter().flat_map(|row| {
+            [row.first.as_bytes(), row.second.as_deref().unwrap_or_default().as_bytes(), row.label.as_bytes()]
+        });
+        store::key([tokenizer.as_bytes(), &fraction].into_iter().chain(texts))
     }
 
     /// Bytes of all sentences.

@@ -104,8 +104,8 @@ pub(super) fn open(
     let listing = Listing::of(wanted.path)?;
     let settings = format!("{VERSION} {} {:x}", wanted.tokenizer.identity(), wanted.fraction.to_bits());
     let place = std::path::absolute(wanted.path).unwrap_or_else(|_| wanted.path.to_owned());
-    let text_key = key(&[
-        &listing.stamp,
+    let text_key = key([
+        &listing.stamp[..],
         place.as_os_str().as_encoded_bytes(),
         wanted.field.as_bytes(),
         settings.as_bytes(),
@@ -136,7 +136,8 @@ pub(super) fn open(
             .left_out
             .insert("MiB of text not read to learn the vocabulary".to_owned(), (unread >> 20) as u64);
     }
-    let tokens_key = key(&[&scan.digest, settings.as_bytes()]);
+    let tokens_key = key([&scan.digest[..], settings.as_bytes()]);
+    report.content.clone_from(&tokens_key);
     let takes_time = !matches!(wanted.tokenizer, Choice::Bytes) && scan.length() >= limits.kept_from;
     let store = store.filter(|_| takes_time || scan.text.is_none());
     let remember = |store: &Store| {
@@ -188,7 +189,8 @@ fn kept(store: &Store, choice: &Choice, text_key: &str) -> Option<Opened> {
     let kept: Kept = store.get("texts", text_key)?;
     let (train, validation) = store.tokens(&kept.tokens)?;
     let encoder = known(store, &choice.ready().ok()?, &kept.tokens)?;
-    Some(Opened { train, validation, report: kept.report, encoder })
+    let report = DataReport { content: kept.tokens, ..kept.report };
+    Some(Opened { train, validation, report, encoder })
 }
 
 /// The tokenizer of tokens that are kept, without the text.
