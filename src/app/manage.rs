@@ -1,6 +1,8 @@
 //! What is done with one run of the list: going on with it, naming it, writing a note on it, moving it to the trash.
 
-use super::{Effect, READONLY, State, action::Screen, focus::Overlay, input::TextLine, palette::Palette};
+use super::{
+    Effect, READONLY, State, action::Screen, focus::Overlay, input::TextLine, palette::Palette, run::Status,
+};
 
 /// What a person changes of a run that has been made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,9 +31,30 @@ impl State {
         None
     }
 
-    /// Goes on with the selected run and watches it.
+    /// The run on the screen, under the same conditions.
+    fn watched_at_rest(&mut self) -> Option<(String, String)> {
+        let Some(run) = &self.watching else {
+            self.say("no run is open: choose one on screen {key:runs}", true);
+            return None;
+        };
+        let found = (run.id.clone(), run.name.clone());
+        let why = match self.status() {
+            _ if self.options.readonly => READONLY.to_owned(),
+            Some(Status::Ended(_) | Status::Crashed) => return Some(found),
+            Some(Status::Queued) => format!("{} waits in the queue", found.1),
+            _ => format!("{} is live", found.1),
+        };
+        self.say(why, true);
+        None
+    }
+
+    /// Goes on with the selected run, or with the one on the screen, and watches it.
     pub(super) fn resume_run(&mut self) -> Vec<Effect> {
-        let Some((run, name)) = self.at_rest("resume") else { return Vec::new() };
+        let found = match self.screen {
+            Screen::Runs => self.at_rest("resume"),
+            _ => self.watched_at_rest(),
+        };
+        let Some((run, name)) = found else { return Vec::new() };
         if self.starting {
             self.say("a run is being started already", true);
             return Vec::new();
@@ -143,6 +166,21 @@ mod tests {
         assert!(act(&mut state, Action::ResumeRun).is_empty());
         state.update(Msg::Failed("it has made all of its updates".into()));
         assert_eq!(act(&mut state, Action::ResumeRun).len(), 1, "after it failed it may be tried again");
+    }
+
+    #[test]
+    fn the_run_on_the_screen_goes_on_once_it_has_ended() {
+        let mut state = recorded::watching(Screen::Train, "adamw");
+        let id = state.watching.as_ref().unwrap().id.clone();
+        assert!(act(&mut state, Action::ResumeRun).is_empty(), "it is live");
+        state.update(Msg::Alive(false));
+        assert_eq!(act(&mut state, Action::ResumeRun), [Effect::Resume { run: id }]);
+        let mut state = recorded::watching(Screen::Train, "adamw");
+        state.update(Msg::Alive(false));
+        state.options.readonly = true;
+        assert!(act(&mut state, Action::ResumeRun).is_empty());
+        state.watching = None;
+        assert!(act(&mut state, Action::ResumeRun).is_empty());
     }
 
     #[test]

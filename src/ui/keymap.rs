@@ -56,6 +56,7 @@ pub const BINDINGS: &[Binding] = &[
     bind(Train, &[letter('X')], Action::LogX, ""),
     bind(Train, &[letter('o')], Action::Overlay, "overlay"),
     bind(Train, &[letter('w')], Action::Samples, "texts"),
+    bind(Train, &[letter('R')], Action::ResumeRun, ""),
     bind(Tensors, &[letter('p'), letter(' ')], Action::PauseResume, ""),
     bind(Tensors, &[letter('.')], Action::StepUpdate, ""),
     bind(Tensors, &[letter(',')], Action::StepMicroBatch, ""),
