@@ -168,6 +168,9 @@ pub(super) fn follow_with(
         if !live {
             reaper::wait(run, GONE);
             let why = standing::crash_line(run).unwrap_or_else(|| "it said nothing".to_owned());
+            if !run.events().exists() {
+                anyhow::bail!("the worker of run {} died: {why}", run.id());
+            }
             anyhow::bail!(
                 "the worker of run {} died: {why} (see {}); go on with it: {} resume {}",
                 run.id(),

@@ -9,6 +9,8 @@ use super::{RunDir, atomic, own, standing};
 
 /// Exit code of a process that an interrupt ended.
 const INTERRUPTED: i32 = 130;
+/// Less free space than this is none, in bytes.
+const FULL: u64 = 16 << 10;
 
 /// What the kernel has counted. Nothing is known where it does not say so.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +91,9 @@ pub fn born(run: &RunDir) {
 
 /// Notes how the worker with that process id ended.
 pub fn died(run: &RunDir, pid: u32, status: ExitStatus) {
+    if !run.run_toml().exists() {
+        return;
+    }
     let note = Death { pid, code: status.code(), signal: status.signal(), kernel: Kernel::now() };
     // A folder that is gone or full takes no note.
     let _ = write(&run.death_json(), &note);
@@ -110,7 +115,17 @@ pub fn cause(run: &RunDir) -> Option<String> {
     if standing::was_abandoned(run) {
         return Some("no worker was started: the program that made the run ended first".to_owned());
     }
-    told(note(&run.worker_json()).as_ref(), note(&run.death_json()).as_ref(), Kernel::now)
+    let known = told(note(&run.worker_json()).as_ref(), note(&run.death_json()).as_ref(), Kernel::now);
+    let full = disk_is_full(run).then(|| {
+        "the disk of its folder is full, so that it could not record how it ended: make room there".to_owned()
+    });
+    let all: Vec<String> = known.into_iter().chain(full).collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// Whether the file system that the run lies on has no room for a line of its record.
+pub fn disk_is_full(run: &RunDir) -> bool {
+    rustix::fs::statvfs(run.path()).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < FULL)
 }
 
 fn told(birth: Option<&Birth>, death: Option<&Death>, now: impl FnOnce() -> Kernel) -> Option<String> {

@@ -227,7 +227,11 @@ fn begin(run: &RunDir, program: &Path) -> anyhow::Result<()> {
 
 fn ended_at_once(run: &RunDir, status: ExitStatus) -> anyhow::Error {
     let log = last::log_tail(&run.worker_log(), LOG_LINES).join("; ");
-    let said = if log.is_empty() { "its log is empty".to_owned() } else { log };
+    let said = match log.is_empty() {
+        true if death::disk_is_full(run) => "the disk of its folder is full, make room there".to_owned(),
+        true => "its log is empty".to_owned(),
+        false => log,
+    };
     anyhow::anyhow!("the worker of run {} ended at once ({status}): {said}", run.id())
 }
 

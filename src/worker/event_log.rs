@@ -12,6 +12,7 @@ use std::{
 
 use thiserror::Error;
 
+use super::reserve;
 use crate::{
     protocol::{Alert, Event, Header, Level, Resumed},
     run::{RunDir, record::Record, tensorboard::Live, writer::EventWriter},
@@ -98,6 +99,7 @@ pub struct Files {
 impl Files {
     /// `from` is the update that a resumed run goes on from, and its time.
     fn new(run: &RunDir, record: EventWriter, header: Option<&Header>, from: Option<(u64, f64)>) -> Self {
+        reserve::take(run);
         let mut files = Self { record, tensorboard: None, trouble: None };
         if let Some(header) = header.filter(|header| header.config.log.tensorboard) {
             match Live::start(run, header, from) {

@@ -19,6 +19,7 @@ mod over;
 pub mod own;
 pub mod process;
 pub mod recorder;
+mod reserve;
 pub mod restore;
 pub mod resume;
 pub mod telemetry;

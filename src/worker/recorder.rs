@@ -19,13 +19,15 @@ use super::{
     commands::record as command_record,
     control::{Back, Incoming, Status},
     event_log::{EventLog, Events, Files},
+    reserve,
     telemetry::{self, Telemetry},
 };
 use crate::{
     optim::{Entry, stats},
     protocol::{
         Alert, Answer, Command, Event, Level, Reason, RunEnded, StateReport, StateTensor, TensorState,
-        Update, Validation, summary::Measured,
+        Update, Validation,
+        summary::{Measured, Summary},
     },
     run::{
         RunDir, atomic, export,
@@ -337,6 +339,11 @@ impl Drop for Recorder {
     }
 }
 
+fn sum_up(run: &RunDir, summary: &Summary) -> io::Result<()> {
+    atomic::write_file(&run.summary_json(), &serde_json::to_vec_pretty(summary)?)?;
+    atomic::write_file(&run.summary_md(), export::markdown::summary(summary).as_bytes())
+}
+
 /// Writes the summary of a run and the last line of its record, whose events before that one were `written` or not.
 ///
 /// # Errors
@@ -351,9 +358,9 @@ pub(super) fn close(
 ) -> anyhow::Result<()> {
     let reason = finish.reason;
     let summary = summary::build(record, finish).context("the record has no header")?;
-    let json = serde_json::to_vec_pretty(&summary)?;
-    let summed_up = atomic::write_file(&run.summary_json(), &json)
-        .and_then(|()| atomic::write_file(&run.summary_md(), export::markdown::summary(&summary).as_bytes()));
+    reserve::give_back(run);
+    // A folder that was deleted under the run does not come back.
+    let summed_up = if run.events().exists() { sum_up(run, &summary) } else { Ok(()) };
     writer.append(&Event::RunEnded(Box::new(RunEnded { reason, message, summary })))?;
     writer.sync()?;
     written.context("a part of the run's record could not be written")?;
