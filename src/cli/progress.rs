@@ -12,6 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::{
     config::Config,
     data::{DataError, Dataset, Progress, Stage},
+    run::text,
 };
 
 /// How long nobody minds.
@@ -30,12 +31,12 @@ pub struct Bar {
 impl Bar {
     /// A bar of bytes. `what` reads like `reading`.
     pub fn bytes(what: &'static str) -> Self {
-        Self::new(what, "{msg} [{bar:30}] {bytes} of {total_bytes}, {eta} left")
+        Self::new(what, "{msg} [{wide_bar}] {bytes} of {total_bytes}{prefix}")
     }
 
     /// A bar of things that are counted.
     pub fn count(what: &'static str) -> Self {
-        Self::new(what, "{msg} [{bar:30}] {pos} of {len}, {eta} left")
+        Self::new(what, "{msg} [{wide_bar}] {pos} of {len}{prefix}")
     }
 
     fn new(what: &'static str, template: &'static str) -> Self {
@@ -53,6 +54,7 @@ impl Bar {
         if let Some(bar) = &self.shown {
             bar.set_length(total);
             bar.set_position(done);
+            bar.set_prefix(left(self.begun.elapsed(), done, total));
         }
     }
 }
@@ -123,6 +125,17 @@ impl Drop for Waiting {
     }
 }
 
+/// The time that is left when the rest takes as long as what is done did, piece by piece; nothing where that is not known,
+/// or less than a second.
+fn left(elapsed: Duration, done: u64, total: u64) -> String {
+    let seconds = elapsed.as_secs_f64() * total.saturating_sub(done) as f64 / done as f64;
+    match seconds {
+        1.0..60.0 => format!(", {} s left", seconds.round()),
+        60.0.. if seconds.is_finite() => format!(", {} left", text::duration(seconds)),
+        _ => String::new(),
+    }
+}
+
 fn is_due(elapsed: Duration, is_terminal: bool) -> bool {
     is_terminal && elapsed >= PATIENCE
 }
@@ -138,6 +151,10 @@ mod tests {
         for bar in [Bar::bytes("reading"), Bar::count("measuring")] {
             assert!(ProgressStyle::with_template(bar.template).is_ok());
         }
+        let moment = Duration::from_secs(3);
+        assert_eq!(left(moment, 0, 9), "", "nothing is known yet");
+        assert_eq!((left(moment, 9, 9), left(moment, 90, 100)), (String::new(), String::new()));
+        assert!(left(moment, 10, 30).starts_with(", ") && left(moment, 10, 30).contains("6 s"));
         let mut bar = Bar::count("measuring");
         bar.is_terminal = false;
         bar.at(1, 2);

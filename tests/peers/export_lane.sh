@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Exports a run and has each format read by the program that people read it with: TensorBoard, pandas, an XML parser.
+# Exports a run and has each format read by the program that people read it with: TensorBoard, pandas, an XML parser,
+# and a browser where there is one.
 # Needs Python and its registry once. Run: tests/peers/export_lane.sh TUI_TRAIN
 set -euo pipefail
 program=$(realpath "${1:?the program to test, such as target/debug/tui-train}")
@@ -74,4 +75,29 @@ page.feed(pathlib.Path("run.html").read_text())
 page.close()
 assert not page.open, page.open
 print(f"{len(texts)} texts in the picture; every tag of the page closes")
+PYTHON
+
+echo "== a browser"
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
+if [ -z "$browser" ]; then
+  echo "NOT TESTED: there is no Chromium here, so no browser drew the page"
+  exit 0
+fi
+draw() {
+  "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1200,1600 \
+    --user-data-dir="$work/browser" "$@" 2>/dev/null
+}
+draw --screenshot="$work/blank.png" about:blank >/dev/null
+draw --screenshot="$work/page.png" "file://$work/run.html" >/dev/null
+draw --dump-dom "file://$work/run.html" >dom.html
+"$python" - <<'PYTHON'
+import pathlib
+
+drawn, blank = (pathlib.Path(name).stat().st_size for name in ("page.png", "blank.png"))
+assert drawn > 4 * blank, (drawn, blank)
+# What the browser has made of it: a table that does not nest, or a picture that breaks off, would be moved about.
+page, dom = pathlib.Path("run.html").read_text(), pathlib.Path("dom.html").read_text()
+for tag in ("<svg", "<path", "<table", "<tr", "<h2"):
+    assert page.count(tag) == dom.count(tag) > 0, (tag, page.count(tag), dom.count(tag))
+print(f"the page is drawn: {drawn} bytes of picture, {blank} of a blank one")
 PYTHON
