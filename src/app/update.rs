@@ -15,7 +15,7 @@ use super::{
 use crate::protocol::Command;
 
 /// Lines of the help.
-pub(crate) const HELP_LINES: usize = 140;
+pub(crate) const HELP_LINES: usize = 141;
 
 impl State {
     /// Does one action.
