@@ -205,8 +205,8 @@ fn begin(run: &RunDir, program: &Path) -> anyhow::Result<()> {
     let until = Instant::now() + START;
     while !lock::is_live(run) {
         if let Some(status) = child.try_wait().context("cannot look after the worker")? {
-            // A run that is over already has said in its record how it went.
-            if status.success() || run.events().exists() {
+            // A run that is over already has said in its record how it went; who follows one that was deleted says that.
+            if status.success() || run.events().exists() || !run.path().exists() {
                 return Ok(());
             }
             death::died(run, child.id(), status);

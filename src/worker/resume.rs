@@ -6,7 +6,7 @@ use anyhow::Context;
 
 use super::engine::Start;
 use crate::{
-    config::{Config, change},
+    config::{Config, change, printed::Key},
     data::Cursor,
     protocol::{DataReport, Header, Resumed},
     run::{
@@ -123,7 +123,9 @@ impl Beginning {
             }));
             let other: Vec<_> = info.config.differences(&config).into_iter().map(|(key, ..)| key).collect();
             let forks = run.meta()?.forked_from.is_some_and(|from| from.update == info.update);
-            if let Some(key) = other.iter().find(|key| forks && change::restarts_the_data(key)) {
+            // The data of a run that goes on may lie elsewhere and be the same.
+            let restarts = |key: &&Key| change::restarts_the_data(key) && (forks || **key != "data.path");
+            if let Some(key) = other.iter().find(restarts) {
                 from.cursor = Cursor::default();
                 warnings.push(format!("{key} is another than before: the data begins at its beginning"));
             }
