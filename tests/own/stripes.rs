@@ -99,7 +99,7 @@ fn a_model_of_ones_own_trains_and_is_planned_inspected_exported_and_compared() {
     let frame = sandbox.run(&["attach", "codes", "--once", "--screen", "state"]);
     let frame = String::from_utf8_lossy(&frame.stdout).into_owned();
     assert!(frame.contains("hidden") && frame.contains("absmax1"), "{frame}");
-    let setup = start(&sandbox, &["attach", "codes", "--once", "--screen", "setup"]);
+    let setup = start(&sandbox, &["attach", "codes", "--once", "--screen", "setup", "--size", "120x80"]);
     let setup = String::from_utf8_lossy(&setup.stdout).into_owned();
     assert!(setup.contains("stripes") && setup.contains("noise"), "{setup}");
     assert!(!setup.contains("seq_len"), "{setup}");
@@ -113,7 +113,8 @@ fn a_model_of_ones_own_trains_and_is_planned_inspected_exported_and_compared() {
     let train = String::from_utf8_lossy(&train.stdout).into_owned();
     let activations = train.lines().find(|line| line.contains("activations"));
     assert!(activations.is_some_and(|line| line.contains("n/a")), "no shape tells them: {train}");
-    for text in [&page, &setup, &shown] {
+    assert!(!setup.contains("tokens/update") && !setup.contains("sequences"), "{setup}");
+    for text in [&page, &shown] {
         assert!(!text.contains("tokens") && !text.contains("sequence"), "{text}");
     }
 }
