@@ -97,7 +97,8 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
         return Ok(code);
     }
     let report = measure(&config, args.updates)?;
-    if args.json { output::json(&report) } else { output::text(&as_text(&report)) }
+    let counted = config.model.arch.counted().0;
+    if args.json { output::json(&report) } else { output::text(&as_text(&report, counted)) }
 }
 
 fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
@@ -157,7 +158,9 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
     drop(bar);
     drop(training);
     let peak = flops.map(|_| matmul_peak(&config, &device));
-    let busy: f64 = all.iter().map(|phases| phases.total().as_secs_f64()).sum();
+    let seconds =
+        |of: fn(&Phases) -> Duration| all.iter().map(of).map(|time| time.as_secs_f64()).sum::<f64>();
+    let busy = seconds(Phases::total);
     let ledger = ledger::ledger(&config);
     let largest = ledger::parameters(&config.model).iter().map(|p| p.elements() * ledger::F32).max();
     // The program's allocator does not see libtorch's tensors.
@@ -184,6 +187,7 @@ fn measure(config: &Config, updates: u64) -> anyhow::Result<Value> {
             "median": phase(Phases::total),
             "p95": quantile(all.iter().map(Phases::total).collect(), 0.95),
         },
+        "waiting_for_data": seconds(|phases| phases.data) / busy,
         "ms_by_phase": {
             "data": phase(|phases| phases.data),
             "forward": phase(|phases| phases.forward),
@@ -240,7 +244,8 @@ fn quantile(mut times: Vec<Duration>, share: f64) -> f64 {
     times.get(at).map_or(f64::NAN, |time| time.as_secs_f64() * 1e3)
 }
 
-fn as_text(report: &Value) -> String {
+/// The report with figures of so called things: tokens, or a task's examples.
+fn as_text(report: &Value, counted: &str) -> String {
     let number = |pointer: &str| report.pointer(pointer).and_then(Value::as_f64).unwrap_or(f64::NAN);
     let bytes =
         |pointer: &str| report.pointer(pointer).and_then(Value::as_u64).map_or("n/a".into(), text::bytes);
@@ -251,11 +256,12 @@ fn as_text(report: &Value) -> String {
         format!("model's speed  {speed}, {share} of the matmul peak: {}\n", markdown::measured(&peak))
     });
     format!(
-        "{} with {} on {}, {} threads, {} updates of {} tokens\n\n\
-         tokens/s       {:.0}\n\
+        "{} with {} on {}, {} threads, {} updates of {} {counted}\n\n\
+         {:<15}{:.0}\n\
          {}\
          ms an update   {:.1} median, {:.1} at the 95th percentile\n\
          by phase       data {:.1}, forward {:.1}, backward {:.1}, clip and optimizer {:.1}\n\
+         waiting        for data {} of the time\n\
          peak memory    {} in the allocator, {} of it before training; {} resident; ledger ~{}\n\
          parameters     {} in the allocator, {} in the ledger\n\
          gradients      {} in the allocator, {} in the ledger\n\
@@ -267,6 +273,7 @@ fn as_text(report: &Value) -> String {
         number("/threads"),
         number("/updates"),
         number("/tokens_per_update"),
+        format!("{counted}/s"),
         number("/tokens_per_second"),
         peak.unwrap_or_default(),
         number("/ms_per_update/median"),
@@ -275,6 +282,7 @@ fn as_text(report: &Value) -> String {
         number("/ms_by_phase/forward"),
         number("/ms_by_phase/backward"),
         number("/ms_by_phase/optimizer"),
+        text::percent(number("/waiting_for_data")),
         bytes("/peak_bytes/allocator"),
         bytes("/peak_bytes/before_training"),
         bytes("/peak_bytes/host_rss"),

@@ -2,6 +2,7 @@
 
 use super::{FAILED, output, progress::Waiting, settings::Settings};
 use crate::{
+    config::Arch,
     protocol::AccumulationCheck,
     run::{
         table::Table,
@@ -52,19 +53,19 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     if json {
         output::json(&found)?
     } else {
-        output::text(&page(&found))?
+        output::text(&page(&found, config.model.arch))?
     };
     Ok(if found.holds { 0 } else { FAILED })
 }
 
-fn page(found: &AccumulationCheck) -> String {
+fn page(found: &AccumulationCheck, arch: Arch) -> String {
     let rows = count(found.rows);
     let mut both = Table::new(&["", &format!(">1 x {rows}"), &format!(">{rows} x 1")]);
     let pair = |name: &str, figures: [String; 2]| std::iter::once(name.to_owned()).chain(figures);
     both.row(pair("loss", found.loss.map(loss)));
     both.row(pair("gradient norm", found.grad_norm.map(number)));
-    let (sequences, parts) =
-        if found.rows == 1 { ("sequence", "micro-batch") } else { ("sequences", "micro-batches") };
+    let one = if arch == Arch::Own { "example" } else { "sequence" };
+    let (s, parts) = if found.rows == 1 { ("", "micro-batch") } else { ("s", "micro-batches") };
     let naive = if !found.compares() {
         "no more: there is one micro-batch"
     } else if found.naive_differs() {
@@ -95,14 +96,14 @@ fn page(found: &AccumulationCheck) -> String {
     }
     let notes: String = found.notes.iter().map(|note| format!("note: {note}\n")).collect();
     let verdict = if !found.compares() {
-        "nothing to compare: the window is one sequence, and one micro-batch either way"
+        format!("nothing to compare: the window is one {one}, and one micro-batch either way")
     } else if found.holds {
-        "holds: accumulating micro-batches gives the gradient of the whole batch, but for rounding"
+        "holds: accumulating micro-batches gives the gradient of the whole batch, but for rounding".to_owned()
     } else {
-        "DOES NOT HOLD: accumulating micro-batches gives another gradient than the whole batch"
+        "DOES NOT HOLD: accumulating micro-batches gives another gradient than the whole batch".to_owned()
     };
     format!(
-        "{} on {}: the first window, {rows} {sequences} with {} {}, as 1 batch and as {rows} {parts}\n\n\
+        "{} on {}: the first window, {rows} {one}{s} with {} {}, as 1 batch and as {rows} {parts}\n\n\
          {}\n{}\n{}\n{notes}{verdict}\n",
         found.model,
         found.device,
@@ -141,6 +142,7 @@ mod tests {
 
     #[test]
     fn the_page_ends_with_the_verdict() {
+        let page = |found: &AccumulationCheck| super::page(found, Arch::Llama);
         let text = page(&found());
         assert!(text.contains("1 x 8") && text.contains("8 x 1") && text.contains("500 targets"), "{text}");
         assert!(text.contains("means would be off by") && text.contains("note: dropout"), "{text}");
@@ -148,6 +150,8 @@ mod tests {
         let one = page(&AccumulationCheck { rows: 1, targets: 63, ..found() });
         assert!(one.contains("1 sequence with 63 targets, as 1 batch and as 1 micro-batch\n"), "{one}");
         assert!(one.lines().last().unwrap().starts_with("nothing to compare"), "{one}");
+        let own = super::page(&found(), Arch::Own);
+        assert!(own.contains("the first window, 8 examples with") && !own.contains("sequence"), "{own}");
         let text = page(&AccumulationCheck { holds: false, naive_largest_difference: 1e-8, ..found() });
         assert!(text.contains("same number of targets"), "{text}");
         assert!(text.lines().last().unwrap().starts_with("DOES NOT HOLD"), "{text}");

@@ -83,7 +83,10 @@ fn init() -> Result<String, ConfigError> {
         let here = fields::applies(field.key, config.model.arch);
         let value = find(&values, field.key).filter(|_| here).map(|value| format!("# {key} = {value}"));
         let only = if here { String::new() } else { format!(", no key of {}", config.model.arch.as_str()) };
-        let unit = if field.unit.is_empty() { String::new() } else { format!(" ({})", field.unit) };
+        let unit = match field.unit_of(config.model.arch) {
+            "" => String::new(),
+            unit => format!(" ({unit})"),
+        };
         let about = format!("{}{unit}; {}", field.help, field.kind.expected());
         let _ = match value {
             Some(line) => writeln!(text, "{line:<40} # {about}"),

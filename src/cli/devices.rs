@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::{output, progress::Waiting};
+use super::{output, probe, progress::Waiting};
 use crate::{
     backend::devices,
     config::DeviceName,
@@ -32,7 +32,7 @@ pub struct Args {
 /// Standard output cannot be written.
 pub fn run(args: Args) -> anyhow::Result<i32> {
     let waiting = Waiting::on("asking the devices");
-    let mut devices = all(libtorch::probe());
+    let mut devices = all(probe::linked());
     drop(waiting);
     let measured = Home::from_env().map(|home| peaks::all(&home)).unwrap_or_default();
     for row in &mut devices {

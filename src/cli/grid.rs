@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     FAILED, INTERRUPTED, attach, compare, output, queue,
-    run::{Args, Printer, check_data, follow_with, interrupts},
+    run::{Args, Printer, check_data, fit_warmup, follow_with, interrupts},
 };
 use crate::{
     config::{Config, ConfigError, Resolved, grid},
@@ -36,21 +36,24 @@ pub(super) fn run(args: &Args) -> anyhow::Result<i32> {
             .into());
         }
     }
-    let members = grid::resolve(&args.settings.layers()?, &args.grid, args.name.as_deref())?;
-    let mut checked: Vec<&Config> = Vec::new();
-    for member in &members {
+    let mut members = grid::resolve(&args.settings.layers()?, &args.grid, args.name.as_deref())?;
+    let mut checked: Vec<(Config, u64)> = Vec::new();
+    for member in &mut members {
         let config = &member.resolved.config;
         // What the data and the length of the run depend on is the same in most grids.
-        let same = |known: &&Config| {
-            (&known.model, &known.data, &known.train, &known.schedule)
-                == (&config.model, &config.data, &config.train, &config.schedule)
+        let same = |known: &&(Config, u64)| {
+            (&known.0.model, &known.0.data, &known.0.train) == (&config.model, &config.data, &config.train)
         };
-        if checked.iter().any(same) {
-            continue;
-        }
-        check_data(config)
-            .map_err(|error| error.context(format!("in the grid at {}", member.combination)))?;
-        checked.push(config);
+        let at = |error: anyhow::Error| error.context(format!("in the grid at {}", member.combination));
+        let total = match checked.iter().find(same) {
+            Some((_, total)) => *total,
+            None => {
+                let total = check_data(config).map_err(at)?;
+                checked.push((config.clone(), total));
+                total
+            }
+        };
+        fit_warmup(&mut member.resolved, total).map_err(at)?;
     }
     let drafts: Vec<(Resolved, String)> =
         members.into_iter().map(|member| (member.resolved, member.name)).collect();

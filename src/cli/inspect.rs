@@ -12,7 +12,7 @@ use crate::{
     ledger,
     protocol::{Answer, Command, SCHEMA, StateReport, StateTensor, TensorStats, state::figures},
     run::{
-        Client, Home, RunDir, RunError,
+        Client, Home, Record, RunDir, RunError,
         checkpoint::{Checkpoint, latest_checkpoint, none_of},
         checkpoint_view::{CheckpointView, nearest},
         is_live,
@@ -89,10 +89,11 @@ impl Wanted {
     }
 }
 
-/// Where the figures come from: the live run, or a checkpoint.
+/// Where the figures come from: the live run, a checkpoint, or the record of a loop of its own, which keeps none.
 enum Source {
     Live,
     Checkpoint(Checkpoint),
+    Record,
 }
 
 fn read(run: &RunDir, wanted: &Wanted) -> anyhow::Result<(Source, StateReport)> {
@@ -108,7 +109,10 @@ fn read(run: &RunDir, wanted: &Wanted) -> anyhow::Result<(Source, StateReport)> 
             stored_report(checkpoint, wanted)
         }
         (None, Some(checkpoint)) => stored_report(checkpoint, wanted),
-        (None, None) => Err(none_of(run).into()),
+        (None, None) => match none_of(run) {
+            RunError::OwnLoop { .. } => recorded(run, wanted),
+            none => Err(none.into()),
+        },
     }
 }
 
@@ -141,6 +145,19 @@ fn stored_report(checkpoint: Checkpoint, wanted: &Wanted) -> anyhow::Result<(Sou
     Ok((Source::Checkpoint(checkpoint), report))
 }
 
+/// What a loop of its own told last.
+fn recorded(run: &RunDir, wanted: &Wanted) -> anyhow::Result<(Source, StateReport)> {
+    let Some(mut report) = Record::read(run)?.state else {
+        bail!(
+            "run {} was trained by a loop of its own, which told nothing of its optimizer's state: give it to              `Recorder::state` there",
+            run.id()
+        );
+    };
+    let chosen = wanted.of(report.tensors.iter().map(|tensor| tensor.name.as_str()))?;
+    report.tensors.retain(|tensor| chosen.contains(&tensor.name));
+    Ok((Source::Record, report))
+}
+
 fn as_json(run: &RunDir, source: &Source, report: &StateReport) -> serde_json::Value {
     let mut value = json!({
         "schema": SCHEMA,
@@ -148,6 +165,7 @@ fn as_json(run: &RunDir, source: &Source, report: &StateReport) -> serde_json::V
         "source": match source {
             Source::Live => "live",
             Source::Checkpoint(_) => "checkpoint",
+            Source::Record => "record",
         },
         "update": report.update,
         "optimizer": report.optimizer,
@@ -165,6 +183,7 @@ fn page(source: &Source, report: &StateReport) -> String {
     let from = match source {
         Source::Live => "live".to_owned(),
         Source::Checkpoint(checkpoint) => format!("from {}", checkpoint.path.display()),
+        Source::Record => "as the loop told it last".to_owned(),
     };
     let mut table = Table::new(&[
         "parameter",

@@ -19,7 +19,7 @@ use super::{
     settings::Settings,
 };
 use crate::{
-    config::{Config, Layers, Task, layers, own, validate},
+    config::{Arch, Config, Layers, Resolved, Task, layers, own, validate},
     data::total_updates,
     protocol::{Command, Event, Lineage, Reason, Resumed, RunEnded, Update, Validation},
     run::{
@@ -69,6 +69,8 @@ impl Args {
 const POLL: Duration = Duration::from_millis(50);
 /// Least time between two printed lines.
 const LINE: Duration = Duration::from_secs(1);
+/// What was left out of the data is named up to here; the end of the run names more.
+const NAMED: usize = 5;
 /// How long it may take to learn how a worker ended.
 const GONE: Duration = Duration::from_secs(2);
 
@@ -88,8 +90,9 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
             (Layers::new().with_toml(&config, &origin)?, commands)
         }
     };
-    let resolved = args.settings.layers_over(base)?.resolve()?;
-    check_data(&resolved.config)?;
+    let mut resolved = args.settings.layers_over(base)?.resolve()?;
+    let total = check_data(&resolved.config)?;
+    fit_warmup(&mut resolved, total)?;
     let home = Home::from_env()?;
     let name = args.name.clone().unwrap_or_else(|| resolved.config.run_name());
     let presses = args.prints().then(interrupts).transpose()?;
@@ -101,10 +104,17 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     }
 }
 
-/// Whatever is wrong with the data is told before there is a run to show it in.
-pub(super) fn check_data(config: &Config) -> anyhow::Result<()> {
-    let dataset = open_data(config)?;
-    Ok(validate::warmup(config, total_updates(config, &dataset))?)
+/// Whatever is wrong with the data is told before there is a run to show it in. Returns how many updates there will be,
+/// which in epochs depends on it.
+pub(super) fn check_data(config: &Config) -> anyhow::Result<u64> {
+    Ok(total_updates(config, &open_data(config)?))
+}
+
+/// The warm-up must end before so many updates do; one that nobody set gives way.
+pub(super) fn fit_warmup(resolved: &mut Resolved, total: u64) -> anyhow::Result<()> {
+    let shortened = validate::shorten_warmup(&mut resolved.config, &resolved.explicit, total);
+    resolved.notes.extend(shortened);
+    Ok(validate::warmup(&resolved.config, total)?)
 }
 
 /// Counts interrupts instead of dying of them.
@@ -122,7 +132,9 @@ pub(super) fn interrupts() -> std::io::Result<Arc<AtomicUsize>> {
 /// A run that has not made all of its updates is told how to go on with.
 pub(super) fn follow(run: &RunDir, from: u64, json: bool, presses: &AtomicUsize) -> anyhow::Result<i32> {
     let total = Lister::default().entry(run).total_updates.filter(|_| from > 0).unwrap_or(0);
-    let printer = Printer { json, brief: false, last_line: None, total };
+    // The record's first line says so, too, and a run that goes on is not read from there.
+    let arch = run.config().map_or(Arch::Llama, |config| config.model.arch);
+    let printer = Printer { json, brief: false, last_line: None, total, arch };
     Ok(follow_with(run, from, printer, presses, &mut || Ok(()))?.unwrap_or(0))
 }
 
@@ -235,12 +247,14 @@ pub(super) struct Printer {
     brief: bool,
     last_line: Option<Instant>,
     total: u64,
+    /// What is counted depends on it.
+    arch: Arch,
 }
 
 impl Printer {
     /// One run of several: every event as JSON, or one line for its beginning and one for its end.
     pub(super) const fn of_many(json: bool) -> Self {
-        Self { json, brief: true, last_line: None, total: 0 }
+        Self { json, brief: true, last_line: None, total: 0, arch: Arch::Llama }
     }
 
     /// False when nobody reads any more.
@@ -250,9 +264,12 @@ impl Printer {
         }
         match event {
             Event::Header(header) => {
-                self.total = header.total_updates;
+                (self.total, self.arch) = (header.total_updates, header.config.model.arch);
                 let lineage = header.forked_from.as_ref().map(Lineage::told);
                 lineage.iter().chain(&header.notes).for_each(|note| output::message(note));
+                if let Some(left_out) = left_out(&header.data) {
+                    output::message(&left_out);
+                }
                 let tokens = header.config.train.seq_len;
                 let of = match header.config.model.arch.task() {
                     Task::LanguageModel => format!("sequences of {tokens} tokens"),
@@ -279,7 +296,7 @@ impl Printer {
             }
             Event::Update(_) | Event::Validation(_) if self.brief => Ok(true),
             Event::Update(update) => self.update(update),
-            Event::Validation(validation) => output::line(&validated(validation)),
+            Event::Validation(validation) => output::line(&validated(validation, self.arch)),
             Event::Alert(alert) => {
                 output::message(&alert.message);
                 Ok(true)
@@ -310,13 +327,14 @@ impl Printer {
         }
         self.last_line = Some(Instant::now());
         output::line(&format!(
-            "update {:>6}/{}  loss {:.4}  lr {:.2e}  grad norm {:.3}  {:.0} tokens/s",
+            "update {:>6}/{}  loss {:.4}  lr {:.2e}  grad norm {:.3}  {:.0} {}/s",
             update.update,
             self.total,
             update.loss,
             update.learning_rate,
             update.grad_norm,
-            update.tokens_per_second
+            update.tokens_per_second,
+            self.arch.counted().0
         ))
     }
 }
@@ -344,14 +362,28 @@ fn in_one_line(run: &RunDir, ended: &RunEnded) -> String {
     )
 }
 
+/// What was left out of the data, with the first of it by name; nothing where it was all read.
+fn left_out(data: &crate::protocol::DataReport) -> Option<String> {
+    let reasons: Vec<String> =
+        data.left_out.iter().map(|(why, times)| format!("{why} ({})", text::count(*times))).collect();
+    let named: Vec<String> = data.left_out_named.iter().take(NAMED).map(|name| text::plain(name)).collect();
+    let first = if named.is_empty() { String::new() } else { format!("; such as {}", named.join(", ")) };
+    (!reasons.is_empty()).then(|| format!("left out of the data: {}{first}", reasons.join(", ")))
+}
+
 /// The line of a validation. Of a classification it names accuracy and F1.
-fn validated(validation: &Validation) -> String {
+fn validated(validation: &Validation, arch: Arch) -> String {
     let Validation { update, loss, tokens, accuracy, f1, f1_macro, .. } = validation;
     let scores: String = [("accuracy", accuracy), ("F1", f1), ("macro F1", f1_macro)]
         .iter()
         .filter_map(|(name, value)| value.map(|value| format!(", {name} {}", text::loss(value))))
         .collect();
-    let targets = if accuracy.is_some() { "rows" } else { "tokens" };
+    let targets = match arch {
+        // An example of a task of its own may have several.
+        Arch::Own => "targets",
+        _ if accuracy.is_some() => "rows",
+        _ => "tokens",
+    };
     format!("validation at update {update}: loss {loss:.4} over {} {targets}{scores}", text::count(*tokens))
 }
 
@@ -362,10 +394,11 @@ mod tests {
     #[test]
     fn a_validation_is_told_with_the_figures_it_has() {
         let mut validation = Validation { update: 20, loss: 2.25, tokens: 4096, ..Validation::default() };
-        assert_eq!(validated(&validation), "validation at update 20: loss 2.2500 over 4,096 tokens");
+        let told = |validation: &Validation| validated(validation, Arch::Llama);
+        assert_eq!(told(&validation), "validation at update 20: loss 2.2500 over 4,096 tokens");
         (validation.accuracy, validation.f1, validation.f1_macro) = (Some(0.875), Some(0.8), Some(0.85));
         assert_eq!(
-            validated(&validation),
+            told(&validation),
             "validation at update 20: loss 2.2500 over 4,096 rows, accuracy 0.8750, F1 0.8000, macro F1 0.8500"
         );
     }

@@ -98,6 +98,7 @@ fn page(run: &RunDir, standing: &Standing) -> anyhow::Result<String> {
     if summary.flops_per_second.is_some() {
         let _ = writeln!(page, "matmul peak: {}", markdown::peak(summary));
     }
+    page += &markdown::data_lines(summary);
     if let Some(sample) = &summary.sample {
         let _ = writeln!(page, "{}", texts::lines(sample));
     }
@@ -152,6 +153,18 @@ mod tests {
         for part in ["  | Killed\n", "2.5000", "checkpoints: update 5\n", "115,", "8 x 1 = 8 sequences"] {
             assert!(page.contains(part), "{part}: {page}");
         }
+    }
+
+    #[test]
+    fn what_was_learned_from_and_what_was_left_out_is_shown() {
+        let (_folder, run) = sample::run("data");
+        let mut header = sample::header(&run);
+        header.data.left_out.insert("hidden file".into(), 1200);
+        header.data.left_out_named.push(".notes\u{1b}[2J: hidden file".into());
+        EventWriter::create(&run, &header).unwrap();
+        let page = page(&run, &Standing::read(&run).unwrap()).unwrap();
+        let told = "\n  left out: hidden file (1,200)\n    .notes [2J: hidden file\n";
+        assert!(page.contains("\ndata: stories: 3 documents") && page.contains(told), "{page}");
     }
 
     #[test]

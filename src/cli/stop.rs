@@ -6,7 +6,7 @@ use anyhow::bail;
 
 use super::{FAILED, output, progress::Waiting};
 use crate::{
-    config::own,
+    config::{Arch, own},
     protocol::{Answer, Command, Reason},
     run::{Client, Home, Queue, RunDir, RunEntry, RunError, State, is_live, list::Lister, text::count},
 };
@@ -61,7 +61,7 @@ fn stop(run: &RunDir, until: Instant) -> anyhow::Result<i32> {
         Ok(_) | Err(RunError::Closed(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    let waiting = Waiting::on("the run writes its checkpoint");
+    let waiting = Waiting::on("the run ends its update and writes down what it has");
     while is_live(run) {
         if left(until).is_zero() {
             bail!("run {} was told to stop, but its worker has not ended yet", run.id());
@@ -69,7 +69,7 @@ fn stop(run: &RunDir, until: Instant) -> anyhow::Result<i32> {
         std::thread::sleep(POLL);
     }
     drop(waiting);
-    ended(&Lister::default().entry(run))
+    ended(run, &Lister::default().entry(run))
 }
 
 /// A worker that has just been started listens in a moment.
@@ -82,14 +82,16 @@ fn connect(run: &RunDir, until: Instant) -> anyhow::Result<Client> {
     }
 }
 
-fn ended(entry: &RunEntry) -> anyhow::Result<i32> {
+fn ended(run: &RunDir, entry: &RunEntry) -> anyhow::Result<i32> {
     match entry.state {
         State::Crashed => {
             bail!("run {} crashed while it stopped: `tui-train show {0}` tells more", entry.run)
         }
         state => {
             output::line(&format!("run {}: {state} at update {}", entry.run, count(entry.update)))?;
-            if !entry.reason.is_some_and(Reason::is_complete) {
+            // A loop of its own is started again by whoever wrote it.
+            let ours = run.config().is_ok_and(|config| config.model.arch != Arch::Loop);
+            if ours && !entry.reason.is_some_and(Reason::is_complete) {
                 output::message(&format!("go on with it: {} resume {}", own::program(), entry.run));
             }
         }

@@ -3,7 +3,7 @@
 //! One row a key: what it holds, its default as a TOML literal, its unit and one line of help. The form,
 //! `config print`, the range checks and the names of environment variables are all read off this table.
 
-use super::{Arch, own};
+use super::{Arch, MOST_TOKENS, own};
 
 /// What a key holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,6 +75,11 @@ impl Field {
         Self::new(key, Kind::Float { min, max }, default, "", help)
     }
 
+    /// Its unit with a model of that architecture: the examples of a task of its own are no sequences.
+    pub fn unit_of(&self, arch: Arch) -> &'static str {
+        if arch == Arch::Own && self.unit == SEQUENCES { arch.counted().0 } else { self.unit }
+    }
+
     /// Whether this text of a TOML value is the default, however it is written.
     pub fn is_default(&self, text: &str) -> bool {
         let read = |text: &str| format!("v = {text}").parse::<toml::Table>().ok()?.remove("v");
@@ -140,6 +145,9 @@ const fn at_least(min: i64) -> Kind {
 }
 
 /// A size: as large as anybody needs, and small enough to be multiplied.
+/// The unit of a batch.
+const SEQUENCES: &str = "sequences";
+
 const fn size(min: i64, max: i64) -> Kind {
     Kind::Integer { min, max }
 }
@@ -158,7 +166,7 @@ pub const FIELDS: &[Field] = &[
         "",
         "architecture; gpt2 is for planning alone",
     ),
-    field("model.vocab_size", size(2, 1 << 24), "256", "tokens", "rows of the embedding"),
+    field("model.vocab_size", size(2, MOST_TOKENS as i64), "256", "tokens", "rows of the embedding"),
     field("model.hidden_size", size(1, 1 << 17), "64", "", "width of the residual stream"),
     field("model.intermediate_size", size(1, 1 << 20), "192", "", "width of the feed-forward layer"),
     field("model.num_hidden_layers", size(1, 1024), "2", "layers", "decoder layers"),
@@ -234,7 +242,7 @@ pub const FIELDS: &[Field] = &[
         "share of the text held out",
     ),
     field("data.shuffle", Kind::Bool, "true", "", "a new seeded order of the sequences each epoch"),
-    field("train.micro_batch", size(1, 1 << 16), "8", "sequences", "one forward and backward pass"),
+    field("train.micro_batch", size(1, 1 << 16), "8", SEQUENCES, "one forward and backward pass"),
     field(
         "train.accumulate",
         Kind::Integer { min: 1, max: 4096 },

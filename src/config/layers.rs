@@ -173,7 +173,12 @@ impl Layers {
             .try_into()
             .map_err(|error: toml::de::Error| ConfigError::Conflict(error.message().to_owned()))?;
         own::complete(&mut config)?;
-        let notes = validate::check(&config, &explicit)?;
+        let shortened = config
+            .train
+            .max_updates
+            .and_then(|total| validate::shorten_warmup(&mut config, &explicit, total));
+        let mut notes = validate::check(&config, &explicit)?;
+        notes.extend(shortened);
         Ok(Resolved { config, explicit, notes })
     }
 

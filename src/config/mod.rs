@@ -75,6 +75,14 @@ impl Arch {
         }
     }
 
+    /// What the counters of a run count, many of it and one: an example of a task of its own counts as one token.
+    pub const fn counted(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Own => ("examples", "an example"),
+            Self::Llama | Self::DistilBert | Self::Gpt2 | Self::Loop => ("tokens", "a token"),
+        }
+    }
+
     /// The name used in configuration and files.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -176,6 +184,8 @@ pub enum Tokenizer {
 
 /// What a tokenizer that is learnt begins with, before its size.
 pub const BPE: &str = "bpe:";
+/// Rows that an embedding has at most, and so tokens that a tokenizer has.
+pub const MOST_TOKENS: usize = 1 << 24;
 
 impl From<String> for Tokenizer {
     fn from(text: String) -> Self {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Arch, BPE, Config, ConfigError, Layers, NamePattern, OptimizerName, ScheduleName, Source, Task,
-    Tokenizer, fields, own, printed::Key,
+    Arch, BPE, Config, ConfigError, Layers, MOST_TOKENS, NamePattern, OptimizerName, ScheduleName, Source,
+    Task, Tokenizer, fields, own, printed::Key,
 };
 
 /// Checks combinations of keys and returns what is worth saying about them.
@@ -67,6 +67,30 @@ pub fn warmup(config: &Config, total: u64) -> Result<(), ConfigError> {
         )));
     }
     Ok(())
+}
+
+/// Key of the warm-up's length.
+const WARMUP: &str = "schedule.warmup_updates";
+
+/// A warm-up that nobody set gives way to a short run of so many updates: it becomes a tenth of it, and that is said.
+pub fn shorten_warmup(
+    config: &mut Config,
+    explicit: &BTreeMap<String, String>,
+    total: u64,
+) -> Option<String> {
+    let before = config.schedule.warmup_updates;
+    if before < total || explicit.contains_key(WARMUP) || relative_step(config) {
+        return None;
+    }
+    let now = total / 10;
+    config.schedule.warmup_updates = now;
+    (now != before).then(|| {
+        format!(
+            "{WARMUP} = {now}, a tenth of the {total} updates of the run: the {before} that {} starts from would not end \
+             before it does",
+            config.model.name()
+        )
+    })
 }
 
 /// Whether the optimizer sets its own rate, so that the schedule has no effect.
@@ -210,6 +234,12 @@ fn data(config: &Config) -> Result<(), ConfigError> {
                 needed + 1
             ));
         }
+        Tokenizer::Bpe(size) if *size > MOST_TOKENS => {
+            return conflict(format!(
+                "data.tokenizer = \"bpe:{size}\" has more tokens than model.vocab_size can have rows: give at most \
+                 {MOST_TOKENS}, as in \"bpe:4096\""
+            ));
+        }
         Tokenizer::Bpe(size) if model.vocab_size < *size => {
             return conflict(format!(
                 "data.tokenizer = \"bpe:{size}\" needs more rows than model.vocab_size = {}: set model.vocab_size = {size}, or a \
@@ -217,7 +247,7 @@ fn data(config: &Config) -> Result<(), ConfigError> {
                 model.vocab_size
             ));
         }
-        Tokenizer::File(text) if text.starts_with(BPE) => {
+        Tokenizer::File(text) if text.starts_with(BPE) || *text == BPE.trim_end_matches(':') => {
             return conflict(format!(
                 "data.tokenizer = \"{text}\" has no size: write the number of tokens, as in \"bpe:4096\""
             ));

@@ -58,7 +58,8 @@ pub enum DataError {
     #[error("{path}, row {row}: {fault}")]
     TableRow { path: String, row: usize, fault: RowFault },
     #[error(
-        "{path} has no `{field}` (it has {columns}): name what holds the text with data.field, or set data.field = \"\" to train on the file as it is"
+        "{path} has no `{field}` (it has {columns}): {}name what holds the text with data.field, or set data.field = \"\" to train on the file as it is",
+        separator(.columns)
     )]
     NoField { path: String, field: String, columns: String },
     #[error(
@@ -111,10 +112,14 @@ pub enum DataError {
         plural(.rows)
     )]
     TooFewRows { path: String, rows: usize },
-    #[error("{path} has no column `{column}`: its columns are {columns}; correct data.columns")]
+    #[error(
+        "{path} has no column `{column}`: its columns are {columns}; {}correct data.columns",
+        separator(.columns)
+    )]
     NoColumn { path: String, column: String, columns: String },
     #[error(
-        "no column of {path} has a usual name of {what} ({usual}): its columns are {columns}; name one or two sentences and then the label with data.columns"
+        "no column of {path} has a usual name of {what} ({usual}): its columns are {columns}; {}name one or two sentences and then the label with data.columns",
+        separator(.columns)
     )]
     NoUsualColumn { path: String, what: &'static str, usual: &'static str, columns: String },
     #[error(
@@ -133,7 +138,7 @@ pub enum DataError {
     LabelCount { path: String, found: usize, labels: String, wanted: usize },
 
     #[error(
-        "data.tokenizer = {path} does not exist: give the path of a Hugging Face tokenizer.json, or \"bytes\""
+        "data.tokenizer = {path} does not exist: give the path of a Hugging Face tokenizer.json, \"bytes\", or \"bpe:4096\" to learn one of that many tokens from the data"
     )]
     TokenizerMissing { path: String },
     #[error("data.tokenizer = {path} is {what}, not a tokenizer.json of Hugging Face: {remedy}")]
@@ -227,6 +232,17 @@ fn left_out_in_words(left_out: &[(String, u64)]) -> String {
     }
     let parts: Vec<String> = left_out.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
     format!("left out {}", parts.join(", "))
+}
+
+/// A hint where one name of a column looks like several that another separator parts; else nothing.
+fn separator(columns: &str) -> String {
+    let found = [(';', "semicolons"), ('\t', "tabs"), ('|', "bars")].into_iter();
+    let mut found = found.filter(|(sign, _)| !columns.contains(", ") && columns.contains(*sign));
+    found.next().map_or_else(String::new, |(_, signs)| {
+        format!(
+            "its columns look parted by {signs}, and a .csv is read with commas and a .tsv with tabs: write it so, or "
+        )
+    })
 }
 
 const fn plural(count: &usize) -> &'static str {

@@ -13,7 +13,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{RunDir, RunError, list::Lister, own};
-use crate::{config::Config, protocol::number};
+use crate::{
+    config::{Arch, Config},
+    protocol::number,
+};
 
 pub use keep::{prune, set_aside, sweep};
 
@@ -202,6 +205,11 @@ pub fn newest_good(run: &RunDir) -> Result<Option<Good>, RunError> {
 
 /// There is no checkpoint, which means something else for a run that waits than for one that is live or over.
 pub fn none_of(run: &RunDir) -> RunError {
+    if let Ok(config) = run.config()
+        && config.model.arch == Arch::Loop
+    {
+        return RunError::OwnLoop { run: run.id().to_owned(), name: config.model.name().to_owned() };
+    }
     RunError::NoCheckpoint { run: run.id().to_owned(), state: Lister::default().entry(run).state }
 }
 

@@ -12,9 +12,9 @@ use super::{
     tail,
 };
 use crate::{
-    config::Config,
+    config::{Arch, Config},
     ledger,
-    protocol::{Event, Header, Lineage, Reason, RunEnded, Summary, number, summary::Measured},
+    protocol::{Event, Header, Ledger, Lineage, Reason, RunEnded, Summary, number, summary::Measured},
 };
 
 /// Most bytes read from the end of a record of a run that has not ended.
@@ -59,7 +59,7 @@ pub struct RunEntry {
     pub best_val_loss: Option<f64>,
     #[serde(with = "number::optional")]
     pub tokens_per_second: Option<f64>,
-    /// Bytes of the optimizer's state, by the ledger.
+    /// Bytes of the optimizer's state, by the ledger; of a loop of its own, as it told.
     pub state_bytes: Option<u64>,
     /// Peak of the memory that `peak_source` names, in bytes.
     pub peak_bytes: Option<u64>,
@@ -125,11 +125,20 @@ fn from_summary(run: &RunDir, ended: &RunEnded) -> RunEntry {
         final_val_loss: summary.final_val_loss,
         best_val_loss: summary.best_val_loss,
         tokens_per_second: summary.tokens_per_second,
-        state_bytes: Some(summary.ledger.state_bytes),
+        state_bytes: state_bytes(&summary.config, &summary.ledger, summary.measured.state_bytes),
         peak_bytes: measured.map(|(bytes, _)| bytes),
         peak_source: measured.map(|(_, source)| source.to_owned()),
         problem: ended.message.clone(),
         ..blank(run, Some(&summary.config))
+    }
+}
+
+/// Bytes of the optimizer's state, which for a loop of its own nobody counts: what it told, if it told any.
+fn state_bytes(config: &Config, ledger: &Ledger, told: u64) -> Option<u64> {
+    if config.model.arch == Arch::Loop {
+        Some(told).filter(|&told| told > 0)
+    } else {
+        Some(ledger.state_bytes)
     }
 }
 
@@ -146,7 +155,7 @@ fn unfinished(run: &RunDir) -> RunEntry {
     if let Ok(config) = &config {
         entry.total_updates = config.train.max_updates;
         let ledger = header.as_ref().map_or_else(|| ledger::ledger(config), |header| header.ledger.clone());
-        entry.state_bytes = Some(ledger.state_bytes);
+        entry.state_bytes = state_bytes(config, &ledger, 0);
     }
     if let Some(header) = &header {
         entry.device = Some(header.device.clone());

@@ -37,6 +37,10 @@ pub enum RunError {
     Closed(String),
     #[error("run {run} has no checkpoint: {}", no_checkpoint(*.state, .run))]
     NoCheckpoint { run: String, state: State },
+    #[error(
+        "run {run} has no checkpoint: `{name}` was trained by a loop of its own, which keeps its weights to itself; `tui-train inspect {run}` shows what it told of its state"
+    )]
+    OwnLoop { run: String, name: String },
     #[error("run {run} has no checkpoint of update {update}; it has those of {known}")]
     NoSuchCheckpoint { run: String, update: u64, known: String },
     #[error(
@@ -86,6 +90,7 @@ impl RunError {
             | Self::NotARun(_)
             | Self::NoTensor { .. }
             | Self::NoCheckpoint { .. }
+            | Self::OwnLoop { .. }
             | Self::NoSuchCheckpoint { .. }
             | Self::AllMade { .. }
             | Self::NothingLeft { .. }

@@ -28,6 +28,9 @@ pub fn hints(state: &State, theme: &Theme, area: Rect) -> Vec<(Rect, Hint)> {
     let mut used: u16 = 1;
     let live = state.is_live();
     let context = state.context();
+    // A loop of its own writes none.
+    let loops = crate::config::Arch::Loop;
+    let own_loop = state.run.header.as_ref().is_some_and(|header| header.config.model.arch == loops);
     let opened = context == Context::State && state.tensors.opened.is_some();
     let all = if opened { keymap::opened_hints(&theme.keys) } else { keymap::hints(&theme.keys, context) };
     let takes = |hint: &Hint| (hint.key.width() + hint.word.width() + 3) as u16;
@@ -36,6 +39,9 @@ pub fn hints(state: &State, theme: &Theme, area: Rect) -> Vec<(Rect, Hint)> {
     let mut reserved: u16 = all.iter().filter(|hint| kept(hint)).map(takes).sum();
     for mut hint in all {
         if !live && matches!(hint.word, "pause" | "checkpoint" | "stop") {
+            continue;
+        }
+        if own_loop && hint.word == "checkpoint" {
             continue;
         }
         if state.watching.is_none() && hint.word == "freeze" {
@@ -104,6 +110,15 @@ mod tests {
                 assert!(words.len() > 2, "{screen:?} {width}: {words:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_checkpoint_is_offered_where_one_can_be_written() {
+        let mut state = recorded::watching(Screen::Train, "adamw");
+        assert!(state.is_live() && words(&state, 200).contains(&"checkpoint"));
+        state.run.header.as_mut().unwrap().config.model.arch = crate::config::Arch::Loop;
+        let words = words(&state, 200);
+        assert!(words.contains(&"stop") && !words.contains(&"checkpoint"), "{words:?}");
     }
 
     #[test]

@@ -65,6 +65,29 @@ fn settings_without_effect_are_said() {
 }
 
 #[test]
+fn a_warm_up_that_nobody_set_gives_way_to_a_short_run() {
+    let sandbox = Sandbox::new();
+    let note = |events: &[serde_json::Value]| events[0]["notes"].to_string();
+    let events = sandbox.train("short", &["train.max_updates=2"]);
+    assert_eq!(events[0]["config"]["schedule"]["warmup_updates"], 0);
+    assert!(note(&events).contains("schedule.warmup_updates = 0, a tenth of the 2 updates"), "{}", events[0]);
+    assert_eq!(events.last().unwrap()["reason"], "finished");
+    // How many updates an epoch has is known once the text is.
+    let text = sandbox.file("t.txt", "Some words to train on. ".repeat(20));
+    let path = format!("data.path={text}");
+    let events = sandbox.train("epoch", &["train.epochs=1", &path]);
+    let total = events[0]["total_updates"].as_u64().unwrap();
+    assert!((2..20).contains(&total), "shorter than the warm-up: {total}");
+    assert_eq!(events[0]["config"]["schedule"]["warmup_updates"], total / 10);
+    assert!(note(&events).contains(&format!("a tenth of the {total} updates")), "{}", events[0]);
+    // Set by hand it stays, and is refused.
+    refused(
+        &["train.max_updates=2", "schedule.warmup_updates=20"],
+        &["schedule.warmup_updates = 20 is not below the 2 updates"],
+    );
+}
+
+#[test]
 fn a_wrong_type_and_a_value_out_of_range_say_what_is_expected() {
     refused(&["train.accumulate=many"], &["train.accumulate", "many", "whole number from 1 to 4096"]);
     refused(&["train.micro_batch=0"], &["train.micro_batch", "0", "from 1 to 65536"]);

@@ -31,6 +31,8 @@ fn memory_in_the_allocator_is_what_the_ledger_counts() {
             measured += seen;
         }
         assert!((measured - ledger).abs() <= TOLERANCE * ledger, "{optimizer}: {memory}");
+        let waiting = report["waiting_for_data"].as_f64().unwrap();
+        assert!((0.0..0.5).contains(&waiting), "the loader runs ahead: {report}");
         // Besides the gradient an update holds one more tensor of a parameter's size at a time.
         let temporaries = &memory["optimizer_temporaries"];
         let most = bytes(&temporaries["largest_parameter"]) + HANDLES;

@@ -5,7 +5,7 @@ use std::{fs, io::Write, path::PathBuf};
 use serde_json::{Value, json};
 
 use super::bad_input::refused_in;
-use crate::support::Sandbox;
+use crate::support::{SMALL, Sandbox};
 
 fn gzip(text: &[u8]) -> Vec<u8> {
     let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
@@ -87,6 +87,29 @@ fn what_a_folder_has_beside_text_is_counted_and_listed() {
     assert!(listed.contains("latin.txt at byte 3 (line 1): not UTF-8"), "{listed}");
     let page = fs::read_to_string(sandbox.runs()[0].join("summary.md")).unwrap();
     assert!(page.contains("left out: not UTF-8 (1)") && page.contains("latin.txt at byte 3"), "{page}");
+    let shown = sandbox.run(&["show", "latest"]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("31 documents") && shown.contains("  left out: not UTF-8 (1)\n"), "{shown}");
+    assert!(shown.contains("    latin.txt at byte 3 (line 1): not UTF-8\n"), "{shown}");
+}
+
+#[test]
+fn what_is_left_out_is_said_before_the_first_update() {
+    let sandbox = Sandbox::new();
+    sandbox.file("texts/a.txt", "A text that is long enough to train on. ".repeat(20));
+    sandbox.file("texts/picture.png", "x");
+    sandbox.file("texts/.notes.txt", "x");
+    let path = format!("data.path={}", sandbox.path("texts").display());
+    let mut arguments = vec!["run", "--headless"];
+    for setting in SMALL.iter().chain(&["train.max_updates=1", &*path]) {
+        arguments.extend(["--set", setting]);
+    }
+    let output = sandbox.run(&arguments);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let told = "left out of the data: hidden file (1), other extension (1); such as .notes.txt: hidden file, \
+                picture.png: other extension\n";
+    assert!(said.contains(told), "{said}");
 }
 
 fn kept(sandbox: &Sandbox, kind: &str) -> Vec<PathBuf> {
@@ -201,6 +224,9 @@ fn tokenizers_that_do_not_suit() {
     refused("t.txt", &text, &["data.tokenizer=bpe:4096"], &["bpe:4096", "set model.vocab_size = 4096"]);
     refused("t.txt", &text, &["data.tokenizer=bpe:100"], &["bpe:100", "257"]);
     refused("t.txt", &text, &["data.tokenizer=bpe:many"], &["bpe:many", "as in \"bpe:4096\""]);
+    refused("t.txt", &text, &["data.tokenizer=bpe"], &["\"bpe\" has no size", "as in \"bpe:4096\""]);
+    refused("t.txt", &text, &["data.tokenizer=bpe:99999999"], &["bpe:99999999", "give at most 16777216"]);
+    refused("t.txt", &text, &["data.tokenizer=none.json"], &["none.json does not exist", "\"bpe:4096\""]);
     let sandbox = Sandbox::new();
     let path = format!("data.path={}", sandbox.file("t.txt", &text));
     let other = |name: &str, bytes: &[u8]| format!("data.tokenizer={}", sandbox.file(name, bytes));

@@ -46,6 +46,7 @@ impl Task for Stripes {
     const SETTINGS: &'static [Setting] = &[
         Setting::integer("task.width", 1, 1024, "16", "width of the hidden layer"),
         Setting::number("task.noise", 0.0, 2.0, "0.8", "how much is added to each point"),
+        Setting::number("task.dropout", 0.0, 0.9, "0.1", "share of the features that is dropped"),
     ];
     const DEFAULTS: &'static str =
         "# upright stripes or level ones\ntrain.max_updates = 60\ntrain.validate_every = 20";
@@ -82,7 +83,7 @@ impl Task for Stripes {
         let width = settings.integer("width")?;
         Ok(Network {
             conv: Conv2dConfig::new([1, 4], [3, 3]).init(device),
-            dropout: DropoutConfig::new(0.1).init(),
+            dropout: DropoutConfig::new(settings.number("dropout")?).init(),
             hidden: LinearConfig::new(4 * (SIDE - 2) * (SIDE - 2), width).init(device),
             classifier: LinearConfig::new(width, 2).init(device),
         })

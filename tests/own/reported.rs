@@ -33,6 +33,7 @@ fn a_loop_of_ones_own_is_listed_shown_compared_and_exported() {
     let runs = list["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 2);
     assert!(runs.iter().all(|run| run["state"] == "done" && run["update"] == 200 && run["name"] == "line"));
+    assert_eq!(runs[0]["state_bytes"], 8, "as told, and not as the ledger has it");
     let shown = sandbox.json(&["show", "latest", "--json"]);
     assert_eq!((&shown["reason"], &shown["updates"]), (&"finished".into(), &200.into()));
     assert_eq!((&shown["tokens"], &shown["ledger"]["parameters"]), (&6400.into(), &2.into()));
@@ -48,6 +49,16 @@ fn a_loop_of_ones_own_is_listed_shown_compared_and_exported() {
         page.contains("task.momentum") && !page.contains("effective batch") && !page.contains("NaN"),
         "{page}"
     );
+    // What nobody counts is no 0.
+    let row = |name: &str| -> Vec<&str> {
+        let found = page.lines().find(|line| line.starts_with(name));
+        found.unwrap_or_else(|| panic!("no {name}: {page}")).split("  ").map(str::trim).collect()
+    };
+    let cells = |name: &str| -> Vec<&str> { row(name).into_iter().filter(|cell| !cell.is_empty()).collect() };
+    assert_eq!(cells("parameters"), ["parameters", "8 B", "-", "-", "as the loop told"]);
+    assert_eq!(cells("gradients")[..3], ["gradients", "-", "-"]);
+    assert_eq!(cells("optimizer state ")[1..4], ["-", "8 B", "-"]);
+    assert!(page.contains("data: line: n/a") && !page.contains("examples to train on"), "{page}");
     let ids: Vec<_> = runs.iter().map(|run| run["run"].as_str().unwrap()).collect();
     let compared = sandbox.json(&["compare", ids[0], ids[1], "--json"]);
     assert_eq!(compared["differences"].as_array().unwrap().len(), 0);
@@ -59,10 +70,34 @@ fn a_loop_of_ones_own_is_listed_shown_compared_and_exported() {
     let output = sandbox.run(&["export", "latest", "--format", "tensorboard", "-o", board.to_str().unwrap()]);
     assert!(output.status.success(), "{}", said(&output));
     for screen in ["train", "state", "runs", "setup"] {
-        let output = sandbox.run(&["attach", "latest", "--once", "--screen", screen]);
+        let output = sandbox.run(&["attach", "latest", "--once", "--screen", screen, "--size", "160x50"]);
         let frame = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success() && !frame.contains("NaN"), "{screen}: {} {frame}", said(&output));
+        if screen == "train" {
+            let unknown = |name: &str| {
+                frame.lines().any(|line| line.contains(name) && line.contains("n/a") && !line.contains("0 B"))
+            };
+            assert!(["gradients", "optimizer state", "activations"].into_iter().all(unknown), "{frame}");
+            assert!(frame.contains("> 8 B") && !frame.contains("~8 B"), "{frame}");
+            assert!(!frame.contains("for the same tokens"), "{frame}");
+        }
     }
+    // What the record holds is shown, though there is no checkpoint to read it from.
+    let state = sandbox.json(&["inspect", "latest", "--json"]);
+    assert_eq!((&state["source"], &state["update"]), (&"record".into(), &200.into()));
+    assert_eq!(state["tensors"][0]["state"]["momentum_buffer"]["elements"], 1);
+    let output = sandbox.run(&["inspect", "latest", "--tensor", "slope"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("as the loop told it last") && !text.contains("offset"), "{text}");
+    let output = sandbox.run(&["inspect", "latest", "--tensor", "slop"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let output = sandbox.run(&["export", "latest", "--format", "safetensors", "-o", "weights"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(
+        said(&output).contains("a loop of its own, which keeps its weights to itself"),
+        "{}",
+        said(&output)
+    );
     for command in [["resume", "latest", "--headless"], ["fork", "latest", "--headless"]] {
         let output = sandbox.run(&command);
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
@@ -80,6 +115,7 @@ fn a_live_loop_is_inspected_and_stopped() {
     assert_eq!(state["tensors"][0]["state"]["momentum_buffer"]["elements"], 1);
     let stopped = sandbox.run(&["stop", "latest"]);
     assert!(stopped.status.success(), "{}", said(&stopped));
+    assert!(!said(&stopped).contains("resume"), "nothing goes on with a loop: {}", said(&stopped));
     assert!(child.wait().unwrap().success());
     let shown = sandbox.json(&["show", "latest", "--json"]);
     assert_eq!((&shown["reason"], &shown["state"]), (&"stopped".into(), &"stopped".into()));

@@ -47,7 +47,7 @@ fn a_model_of_ones_own_trains_and_is_planned_inspected_exported_and_compared() {
     );
     train(&sandbox, "factors", &["optimizer.name=adafactor", "task.noise=0.5"]);
     let header = &told[0];
-    assert_eq!(header["config"]["task"], serde_json::json!({"noise": 0.8, "width": 16}));
+    assert_eq!(header["config"]["task"], serde_json::json!({"dropout": 0.1, "noise": 0.8, "width": 16}));
     assert_eq!(header["data"]["train_sequences"], 512);
     let losses: Vec<f64> = told.iter().filter_map(|event| event["train/loss"].as_f64()).collect();
     assert_eq!(losses.len(), 60);
@@ -99,10 +99,82 @@ fn a_model_of_ones_own_trains_and_is_planned_inspected_exported_and_compared() {
     let frame = sandbox.run(&["attach", "codes", "--once", "--screen", "state"]);
     let frame = String::from_utf8_lossy(&frame.stdout).into_owned();
     assert!(frame.contains("hidden") && frame.contains("absmax1"), "{frame}");
-    let setup = start(&sandbox, &["attach", "codes", "--once", "--screen", "setup"]);
+    let setup = start(&sandbox, &["attach", "codes", "--once", "--screen", "setup", "--size", "120x80"]);
     let setup = String::from_utf8_lossy(&setup.stdout).into_owned();
     assert!(setup.contains("stripes") && setup.contains("noise"), "{setup}");
     assert!(!setup.contains("seq_len"), "{setup}");
+    // Its examples are called so, and nothing else.
+    assert!(setup.contains("8 examples") && setup.contains("examples/update"), "{setup}");
+    assert!(page.contains("| examples/s"), "{page}");
+    let shown = sandbox.run(&["show", "codes"]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("data: stripes: 512 examples to train on, 64 held out"), "{shown}");
+    let train = start(&sandbox, &["attach", "codes", "--once", "--screen", "train", "--size", "160x50"]);
+    let train = String::from_utf8_lossy(&train.stdout).into_owned();
+    let activations = train.lines().find(|line| line.contains("activations"));
+    assert!(activations.is_some_and(|line| line.contains("n/a")), "no shape tells them: {train}");
+    assert!(!setup.contains("tokens/update") && !setup.contains("sequences"), "{setup}");
+    for text in [&page, &shown] {
+        assert!(!text.contains("tokens") && !text.contains("sequence"), "{text}");
+    }
+}
+
+#[test]
+fn what_is_printed_of_it_counts_examples() {
+    let sandbox = Sandbox::new();
+    let settings = ["--set", "train.max_updates=2", "--set", "train.micro_batch=4"];
+    let printed = |arguments: &[&str]| {
+        let output = start(&sandbox, &[arguments, &settings[..]].concat());
+        assert!(output.status.success(), "{arguments:?}: {}", said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let run = printed(&["run", "--headless"]);
+    assert!(run.contains(" examples/s") && run.contains("over 64 targets"), "{run}");
+    let bench = printed(&["bench", "--updates", "2"]);
+    assert!(bench.contains("2 updates of 4 examples") && bench.contains("examples/s "), "{bench}");
+    assert!(bench.contains("\nwaiting        for data ") && bench.contains(" % of the time\n"), "{bench}");
+    let check = printed(&["check", "accumulation", "--set", "task.dropout=0"]);
+    assert!(check.contains("the first window, 4 examples with 4 targets"), "{check}");
+    assert!(check.lines().last().unwrap().starts_with("holds"), "{check}");
+    for text in [run, bench, check] {
+        assert!(!text.contains("tokens") && !text.contains("sequence"), "{text}");
+    }
+}
+
+#[test]
+fn accumulation_is_not_judged_by_a_model_that_draws_random_numbers() {
+    let sandbox = Sandbox::new();
+    let output = start(&sandbox, &["check", "accumulation"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    for part in ["cannot be judged", "draws random numbers of its own", "task.dropout = 0"] {
+        assert!(said(&output).contains(part), "{part}: {}", said(&output));
+    }
+    assert_eq!(said(&output).trim_end().lines().count(), 1, "one sentence: {}", said(&output));
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn the_machine_is_checked_for_a_program_with_a_task_of_its_own() {
+    let sandbox = Sandbox::new();
+    let found = json(&sandbox, &["doctor", "--json"]);
+    assert_eq!(found["can_train"], true, "{found}");
+    let check = |name: &str| {
+        let all = found["checks"].as_array().unwrap();
+        all.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("no {name}: {found}")).clone()
+    };
+    assert_eq!(check("flex")["result"], "ok");
+    // No program but this one trains the task.
+    if cfg!(not(feature = "libtorch")) {
+        let libtorch = check("libtorch");
+        assert!(libtorch["found"].as_str().unwrap().contains("does not link it"), "{libtorch}");
+        assert_eq!(libtorch["command"], "cargo add tui-train --features libtorch");
+        let devices = json(&sandbox, &["devices", "--json"]);
+        let about = devices["devices"][1]["about"].as_str().unwrap();
+        assert!(about.contains("cargo add tui-train --features libtorch"), "{about}");
+        for text in [found.to_string(), devices.to_string()] {
+            assert!(!text.contains("tui-train-libtorch"), "{text}");
+        }
+    }
 }
 
 #[test]

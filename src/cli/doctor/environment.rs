@@ -11,7 +11,7 @@ use rustix::fs::Access;
 use super::Check;
 use crate::{
     backend::devices,
-    config::{Layers, schedule},
+    config::{Layers, presets, schedule},
     data::{Cursor, Dataset, Windows},
     run::{Home, text},
     ui::{
@@ -23,7 +23,8 @@ use crate::{
 
 /// Free bytes that the checkpoints of a small model need.
 const ROOM: u64 = 1 << 30;
-/// A model of the demo's kind at its smallest, trained for one update.
+/// The demo's model at its smallest, trained for one update: what is checked is this machine, and no task of a program's
+/// own, whose data may be anywhere.
 const TINY: [&str; 5] = [
     "train.device=flex",
     "train.seq_len=16",
@@ -152,7 +153,8 @@ fn flex() -> Check {
 
 /// Its loss in nats.
 fn one_update() -> anyhow::Result<f64> {
-    let config = Layers::new().with_assignments(TINY)?.resolve()?.config;
+    let demo = Layers::new().with_assignment(&format!("model.preset={}", presets::DEMO))?;
+    let config = demo.with_assignments(TINY)?.resolve()?.config;
     let device = devices::open(config.train.device)?;
     let mut training = trainer::build(&config, &device.device)?;
     let mut windows = Windows::new(Dataset::open(&config)?, &config, Cursor::default())?;

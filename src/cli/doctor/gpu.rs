@@ -1,6 +1,6 @@
 //! What there is beyond the embedded device: libtorch, its CUDA devices, the driver, and the mask.
 
-use super::Check;
+use super::{super::probe, Check};
 use crate::{
     config::DeviceName,
     run::libtorch,
@@ -65,7 +65,7 @@ fn mask(mask: &Mask, gpus: &[Listed]) -> Option<Check> {
 
 /// The program that links libtorch, and what CUDA it sees.
 fn linked(gpus: &[Listed]) -> Vec<Check> {
-    let (program, probe) = match libtorch::probe() {
+    let (program, probe) = match probe::linked() {
         Ok(found) => found,
         Err(error) => return vec![Check::note("libtorch", error.what(), Some(&*error.command()))],
     };

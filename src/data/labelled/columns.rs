@@ -155,6 +155,16 @@ mod tests {
     }
 
     #[test]
+    fn another_separator_is_told() {
+        let told = choose("text;label", &[]).unwrap_err();
+        assert!(told.contains("parted by semicolons") && told.contains("with commas"), "{told}");
+        let told = choose("text\tlabel", &["text", "label"]).unwrap_err();
+        assert!(told.contains("parted by tabs"), "{told}");
+        let told = choose("a b;c", &[]).unwrap_err();
+        assert!(!told.contains("parted by"), "{told}");
+    }
+
+    #[test]
     fn what_is_missing_is_named_with_what_there_is() {
         let missing = choose("a b c", &["a", "mark"]).unwrap_err();
         assert!(missing.contains("file.csv has no column `mark`"), "{missing}");

@@ -53,7 +53,7 @@ impl Examples {
                 }
                 // That a folder of tables has a page about them in it is no news.
                 Err(DataError::NotATable { .. }) if listing.is_folder() => {
-                    examples.left_out.add(OTHER, None);
+                    examples.left_out.add_expected(OTHER, listing.shown(file));
                 }
                 Err(error) => match passed_over(&error).filter(|_| listing.is_folder()) {
                     Some((reason, place)) => {
@@ -268,7 +268,7 @@ pub(super) mod tests {
             ("without the columns of a classification (data.columns)", 1),
         ];
         assert_eq!(left_out, expected);
-        assert_eq!(examples.left_out.named.len(), 4);
+        assert_eq!(examples.left_out.named.len(), 7);
         assert!(examples.left_out.named.iter().any(|name| name.starts_with("e.csv at byte 14 (line 2)")));
         // Each row knows its file.
         let fault = |row| examples.fault(row, RowFault::NoTokens).to_string();

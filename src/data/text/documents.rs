@@ -179,6 +179,13 @@ mod tests {
     }
 
     #[test]
+    fn another_separator_is_told() {
+        refused("a.csv", "n;text\n1;so\n", "text", &["it has n;text", "parted by semicolons", "with commas"]);
+        let told = documents("a.csv", "n,body\n1,so\n", "text").unwrap_err();
+        assert!(!told.contains("parted by"), "{told}");
+    }
+
+    #[test]
     fn rows_longer_than_a_piece_are_whole() {
         let long = "word ".repeat(40_000);
         let lines = format!("{{\"text\": \"{long}\"}}\n{{\"text\": \"short\"}}\n{{\"text\": \"{long}\"}}");

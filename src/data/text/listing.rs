@@ -18,6 +18,8 @@ use super::{
 
 /// Files that a report names at most, of all that were left out.
 const NAMED: usize = 20;
+/// The same of each reason that is no news, so that others have room.
+const FEW: usize = 3;
 
 /// What was left out, and why.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,6 +37,12 @@ impl LeftOut {
         if let Some(name) = name.filter(|_| self.named.len() < NAMED) {
             self.named.push(format!("{name}: {reason}"));
         }
+    }
+
+    /// Counts something that nobody wonders about; the first few of a reason are listed.
+    pub(in crate::data) fn add_expected(&mut self, reason: &str, name: String) {
+        let few = self.counts.get(reason).is_none_or(|before| *before < FEW as u64);
+        self.add(reason, few.then_some(name));
     }
 
     /// Counts things that have no name.
@@ -179,8 +187,12 @@ impl Walk {
         };
         if let Some(reason) = reason {
             // That a folder of programs has pictures in it is no news.
-            let expected = reason.starts_with("hidden") || reason == kind::OTHER;
-            self.listing.left_out.add(reason, (!expected).then(|| below.display().to_string()));
+            let (name, left_out) = (below.display().to_string(), &mut self.listing.left_out);
+            if reason.starts_with("hidden") || reason == kind::OTHER {
+                left_out.add_expected(reason, name);
+            } else {
+                left_out.add(reason, Some(name));
+            }
         }
     }
 
@@ -227,6 +239,21 @@ mod tests {
         assert_ne!(before, after);
         fs::rename(&path, folder.path().join("z.txt")).unwrap();
         assert_ne!(after, stamp());
+    }
+
+    #[test]
+    fn of_what_nobody_wonders_about_the_first_few_are_named() {
+        let folder = tempdir().unwrap();
+        let write = |name: String, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        (0..30).for_each(|number| write(format!("{number:02}.png"), "picture"));
+        (0..2).for_each(|number| write(format!(".{number}"), "hidden"));
+        write("z.txt".to_owned(), "");
+        let left_out = Listing::of(folder.path()).unwrap().left_out;
+        assert_eq!((left_out.counts["hidden file"], left_out.counts[kind::OTHER]), (2, 30));
+        let pictures = ["00.png", "01.png", "02.png"].map(|name| format!("{name}: {}", kind::OTHER));
+        let hidden = [".0", ".1"].map(|name| format!("{name}: hidden file"));
+        let all = [&hidden[..], &pictures, &["z.txt: empty".to_owned()]].concat();
+        assert_eq!(left_out.named, all, "others have room behind them");
     }
 
     #[test]

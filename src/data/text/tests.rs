@@ -67,6 +67,10 @@ fn a_folder_is_read_in_the_order_of_names_and_the_rest_is_counted() {
     ];
     assert_eq!(counts(report), expected);
     let named = [
+        ".git: hidden folder",
+        ".hidden.txt: hidden file",
+        "c.bin: other extension",
+        "d.png: other extension",
         "e.txt: empty",
         "f.txt at byte 3 (line 2): not UTF-8",
         "g.txt at byte 1 (line 1): binary (NUL byte)",

@@ -18,6 +18,7 @@ use crate::{
 };
 
 use data::data;
+pub use data::data_lines;
 pub(super) use data::learned_from;
 pub use memory::memory;
 
@@ -101,8 +102,9 @@ pub fn result(summary: &Summary) -> Table {
         some => format!(" ({} skipped, not finite)", count(some)),
     };
     table.row(["updates".to_owned(), count(summary.updates) + &skipped]);
-    table.row(["tokens".to_owned(), count(summary.tokens)]);
-    table.row(["tokens/s".to_owned(), summary.tokens_per_second.map_or_else(dash, rate)]);
+    let (counted, one) = summary.config.model.arch.counted();
+    table.row([counted.to_owned(), count(summary.tokens)]);
+    table.row([format!("{counted}/s"), summary.tokens_per_second.map_or_else(dash, rate)]);
     if let Some(speed) = summary.flops_per_second {
         table.row(["model's speed".to_owned(), flops(speed)]);
     }
@@ -113,7 +115,7 @@ pub fn result(summary: &Summary) -> Table {
         table.row(["GPU energy".to_owned(), joules(energy)]);
     }
     if let Some(each) = summary.gpu_joules_per_token {
-        table.row(["GPU energy a token".to_owned(), format!("{} J", number(each))]);
+        table.row([format!("GPU energy {one}"), format!("{} J", number(each))]);
     }
     table.row(["wall time".to_owned(), duration(summary.wall_seconds)]);
     table
@@ -159,11 +161,13 @@ pub fn configuration(summary: &Summary) -> Table {
     let mut table = Table::new(&["setting", "value"]);
     table.row(["model".to_owned(), {
         let preset = summary.config.model.preset.clone().unwrap_or_else(dash);
-        format!(
-            "{preset}: {} parameters in {} tensors",
-            count(summary.ledger.parameters),
-            count(summary.ledger.parameter_tensors)
-        )
+        // A loop of its own may tell none of them.
+        match (summary.ledger.parameters, summary.ledger.parameter_tensors) {
+            (_, 0) => format!("{preset}: n/a, no parameters were told"),
+            (parameters, tensors) => {
+                format!("{preset}: {} parameters in {} tensors", count(parameters), count(tensors))
+            }
+        }
     }]);
     let loops = summary.config.model.arch == Arch::Loop;
     if !loops {
@@ -171,11 +175,11 @@ pub fn configuration(summary: &Summary) -> Table {
     }
     table.row([
         "optimizer state".to_owned(),
-        format!(
-            "{} elements, {}",
-            count(summary.measured.state_elements),
-            bytes(summary.measured.state_bytes)
-        ),
+        match summary.measured.state_elements {
+            // Which it keeps to itself unless it tells them.
+            0 if loops => dash(),
+            elements => format!("{} elements, {}", count(elements), bytes(summary.measured.state_bytes)),
+        },
     ]);
     let tokens = count(train.seq_len as u64);
     let of = match summary.config.model.arch.task() {

@@ -9,6 +9,7 @@ use crate::{
         focus::Panel,
         run::{Peaks, RunView},
     },
+    config::Arch,
     protocol::{Host, Ledger},
     ui::{
         format,
@@ -40,6 +41,31 @@ pub fn categories(ledger: &Ledger) -> [(&'static str, u64, Role, char); 5] {
         ("optimizer state", ledger.state_bytes, Role::Optimizer, 'O'),
         ("activations", ledger.activation_bytes_estimated, Role::Activations, '~'),
     ]
+}
+
+/// Whether so many bytes of a category are a count: what the passes of a model keep that is not built in, no shape tells,
+/// and a loop of its own tells its parameters at most.
+fn is_counted(view: &RunView, name: &str, bytes: u64) -> bool {
+    match view.header.as_ref().map(|header| header.config.model.arch) {
+        Some(Arch::Own) => name != "activations",
+        Some(Arch::Loop) => match name {
+            "parameters" => bytes > 0,
+            "gradients" | "accumulation" | "optimizer state" | "activations" => false,
+            _ => true,
+        },
+        _ => true,
+    }
+}
+
+/// The bytes of a category with its mark, or that nobody counts them.
+pub fn told(view: &RunView, name: &str, bytes: u64, mark: &str) -> String {
+    if is_counted(view, name, bytes) { format!("{mark}{}", format::bytes(bytes)) } else { "n/a".to_owned() }
+}
+
+/// All categories together; what nobody counts comes on top.
+pub fn total(view: &RunView, ledger: &Ledger) -> String {
+    let whole = categories(ledger).iter().all(|(name, bytes, ..)| is_counted(view, name, *bytes));
+    format!("{}{}", if whole { "~" } else { "> " }, format::bytes(ledger.total_bytes_estimated))
 }
 
 /// Draws the panel.

@@ -171,18 +171,22 @@ fn facts(state: &State, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Bu
     let effective = train.effective_batch();
     let tokens = (effective * train.seq_len) as u64;
     let total = ledger.total_bytes_estimated;
+    let (each_update, in_all) = match form.resolved.config.model.arch.counted().0 {
+        "examples" => ("examples/update", "examples in all"),
+        _ => ("tokens/update", "tokens in all"),
+    };
     let mut facts = vec![
         (
             "effective batch",
             format!("{} x {} = {effective}", train.micro_batch, train.accumulate),
             Role::Strong,
         ),
-        ("tokens/update", format::count(tokens), Role::Text),
+        (each_update, format::count(tokens), Role::Text),
     ];
     match (train.max_updates, train.epochs) {
         (Some(updates), _) => {
             facts.push(("updates", format::count(updates), Role::Text));
-            facts.push(("tokens in all", format::short(updates as f64 * tokens as f64), Role::Text));
+            facts.push((in_all, format::short(updates as f64 * tokens as f64), Role::Text));
         }
         (None, Some(epochs)) => facts.push(("epochs", format::count(epochs), Role::Text)),
         (None, None) => {}

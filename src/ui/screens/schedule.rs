@@ -149,6 +149,9 @@ fn note(header: &Header, lengths: &[Length], room: usize) -> String {
     let other =
         |length: &Length| format!("accumulate {}: {}", length.accumulate, format::count(length.updates));
     let others: Vec<String> = lengths.iter().filter(|length| length.accumulate != now).map(other).collect();
+    if others.is_empty() {
+        return String::new();
+    }
     let twice = lengths.last().map(other).unwrap_or_default();
     let texts = [
         format!(" {} updates for the same tokens ", others.join(", ")),
@@ -202,5 +205,7 @@ mod tests {
         (odd.config.train.accumulate, odd.total_updates) = (3, 7);
         let all: Vec<_> = lengths(&odd).iter().map(|length| (length.accumulate, length.updates)).collect();
         assert_eq!(all, [(1, 21), (3, 7), (6, 4)], "the last one is short");
+        odd.config.model.arch = Arch::Loop;
+        assert_eq!(note(&odd, &lengths(&odd), 80), "", "a loop of its own has no other length");
     }
 }

@@ -157,11 +157,12 @@ fn field(
             };
             let value = format::elide(&value, room);
             let left = room.saturating_sub(value.chars().count() + 1);
+            let unit = field.unit_of(form.resolved.config.model.arch);
             spans.push(span(value, role, theme));
             if error.is_some() {
                 spans.push(span(format::cut(" ✗ see below", left + 1), Role::Bad, theme));
-            } else if field.unit.chars().count() <= left && !absent {
-                spans.push(span(format!(" {}", field.unit), Role::Dim, theme));
+            } else if unit.chars().count() <= left && !absent {
+                spans.push(span(format!(" {unit}"), Role::Dim, theme));
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect, text::Line};
 
-use super::memory::categories;
+use super::memory::{self, categories};
 use crate::{
     app::{State, run::RunView},
     protocol::{Host, Ledger},
@@ -99,7 +99,7 @@ pub fn draw(
         write(area, row, &Line::from(spans), buffer);
         let mark = if estimated { "~" } else { "" };
         figure(
-            &format!("{mark}{}", format::bytes(to - from)),
+            &memory::told(view, name, to - from, mark),
             to - from,
             total,
             wide,
@@ -110,7 +110,7 @@ pub fn draw(
         row += 1;
     }
     write(area, row, &Line::from(span("  total", Role::Dim, theme)), buffer);
-    figure(&format!("~{}", format::bytes(total)), total, total, wide, (area, row), theme, buffer);
+    figure(&memory::total(view, ledger), total, total, wide, (area, row), theme, buffer);
     row + 1
 }
 
@@ -123,8 +123,11 @@ fn figure(
     theme: &Theme,
     buffer: &mut Buffer,
 ) {
-    let share =
-        if wide { format!("  {:>4}", format::percent(bytes as f64, total as f64)) } else { String::new() };
+    let share = if wide && text != "n/a" {
+        format!("  {:>4}", format::percent(bytes as f64, total as f64))
+    } else {
+        String::new()
+    };
     write_right(area, row, &Line::from(span(format!("{text}{share}"), Role::Strong, theme)), buffer);
 }
 

@@ -52,7 +52,8 @@ impl Loop {
         self
     }
 
-    /// What it trains on, in a word, such as `cuda:0`.
+    /// What it trains on, in a word. Of `cuda:1` that GPU's memory, load and energy are read; any other word is recorded as
+    /// it is.
     #[must_use]
     pub fn device(mut self, device: impl Into<String>) -> Self {
         self.device = Some(device.into());
@@ -113,7 +114,7 @@ impl Loop {
         let status = Arc::new(Status::default());
         let listener = socket::bind(&run).context("the control socket cannot be made")?;
         let requests = control::serve(listener, Arc::clone(&status))?;
-        let gpu = Gpu::open(DeviceName::Flex);
+        let gpu = Gpu::open(self.device.as_deref().map_or(DeviceName::Flex, device));
         let header = self.header(&run, resolved, &gpu)?;
         let log = EventLog::start(&run, &header, Arc::clone(&stop))
             .context("the record of the run cannot be written")?;
@@ -187,5 +188,38 @@ impl Loop {
             forked_from: None,
             matmul_peak: None,
         })
+    }
+}
+
+/// The device whose GPU is read, by the word that the loop has for it: `cuda`, `cuda:1`, or as this program calls it. Of
+/// any other word no GPU is known to be the loop's.
+fn device(word: &str) -> DeviceName {
+    let word = word.trim().to_ascii_lowercase();
+    let ours = if word.starts_with("cuda") { format!("libtorch-{word}") } else { word };
+    match ours.parse() {
+        Ok(gpu @ DeviceName::LibtorchCuda(_)) => gpu,
+        _ => DeviceName::Flex,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gpu_of_a_loop_is_the_one_that_it_names() {
+        for (word, name) in [
+            ("cuda", DeviceName::LibtorchCuda(0)),
+            ("cuda:1", DeviceName::LibtorchCuda(1)),
+            ("CUDA:12", DeviceName::LibtorchCuda(12)),
+            ("libtorch-cuda:3", DeviceName::LibtorchCuda(3)),
+            ("libtorch-cpu", DeviceName::Flex),
+            ("cpu", DeviceName::Flex),
+            ("cuda:a", DeviceName::Flex),
+            ("own", DeviceName::Flex),
+            ("auto", DeviceName::Flex),
+        ] {
+            assert_eq!(device(word), name, "{word}");
+        }
     }
 }

@@ -1,9 +1,7 @@
 //! What a run learned from, in words.
 
-use std::fmt::Write as _;
-
 use crate::{
-    config::Task,
+    config::{Arch, Task},
     protocol::{DataReport, Summary},
     run::text::{bytes, count, plain},
 };
@@ -11,12 +9,27 @@ use crate::{
 /// The section on the data: what was learned from, and what was left out.
 pub(super) fn data(summary: &Summary) -> String {
     let mut page = format!("\n## Data\n\n{}\n", learned_from(summary));
-    let data = &summary.data;
-    for (why, times) in &data.left_out {
-        let _ = writeln!(page, "- left out: {} ({})", plain(why), count(*times));
-    }
-    page += &data.left_out_named.iter().map(|name| format!("  - {}\n", plain(name))).collect::<String>();
+    page += &left_out(&summary.data).map(|line| format!("- {line}\n")).collect::<String>();
+    page += &named(&summary.data).map(|name| format!("  - {name}\n")).collect::<String>();
     page
+}
+
+/// The same in lines, for a terminal.
+pub fn data_lines(summary: &Summary) -> String {
+    let mut lines = format!("data: {}\n", learned_from(summary));
+    lines += &left_out(&summary.data).map(|line| format!("  {line}\n")).collect::<String>();
+    lines += &named(&summary.data).map(|name| format!("    {name}\n")).collect::<String>();
+    lines
+}
+
+/// Each reason for which something was left out, and how many times.
+fn left_out(data: &DataReport) -> impl Iterator<Item = String> + '_ {
+    data.left_out.iter().map(|(why, times)| format!("left out: {} ({})", plain(why), count(*times)))
+}
+
+/// The first of what was left out.
+fn named(data: &DataReport) -> impl Iterator<Item = String> + '_ {
+    data.left_out_named.iter().map(|name| plain(name))
 }
 
 /// The data in a sentence.
@@ -24,6 +37,12 @@ pub(in crate::run::export) fn learned_from(summary: &Summary) -> String {
     match summary.config.model.arch.task() {
         Task::LanguageModel => text(&summary.data),
         Task::Classification => rows(&summary.data),
+        Task::Own if summary.config.model.arch == Arch::Loop => {
+            format!(
+                "{}: n/a, what a loop of its own learns from is not counted.",
+                plain(&summary.data.source)
+            )
+        }
         Task::Own => examples(&summary.data),
     }
 }

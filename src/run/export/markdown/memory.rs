@@ -1,6 +1,7 @@
 //! The ledger and what was measured, in one table.
 
 use crate::{
+    config::Arch,
     protocol::Summary,
     run::{
         table::Table,
@@ -22,12 +23,20 @@ pub fn memory(summary: &Summary) -> Table {
         let deviation = planned.zip(found).map_or_else(dash, |((size, _), found)| deviation(size, found));
         table.row([name.to_owned(), told, found.map_or_else(dash, bytes), deviation, source.to_owned()]);
     };
-    row("parameters", Some((ledger.parameter_bytes, true)), Some(measured.parameter_bytes), "tensors");
-    row("gradients", Some((ledger.gradient_bytes, true)), None, "");
+    // A loop of its own tells its parameters and its state, or does not: nothing is counted for it.
+    let loops = summary.config.model.arch == Arch::Loop;
+    let told = |bytes: u64| if loops { Some(bytes).filter(|&bytes| bytes > 0) } else { Some(bytes) };
+    let counted = |bytes: u64| (!loops).then_some((bytes, true));
+    let source = if loops { "as the loop told" } else { "tensors" };
+    let parameters = told(ledger.parameter_bytes).map(|bytes| (bytes, true));
+    // Of a loop's parameters the shapes alone are known.
+    let of_tensors = (!loops).then_some(measured.parameter_bytes);
+    row("parameters", parameters, of_tensors, source);
+    row("gradients", counted(ledger.gradient_bytes), None, "");
     if ledger.accumulation_bytes > 0 {
         row("accumulation buffer", Some((ledger.accumulation_bytes, true)), None, "");
     }
-    row("optimizer state", Some((ledger.state_bytes, true)), Some(measured.state_bytes), "tensors");
+    row("optimizer state", counted(ledger.state_bytes), told(measured.state_bytes), source);
     // Nothing is known of those of a model that is not built in.
     let activations = Some(ledger.activation_bytes_estimated).filter(|&bytes| bytes > 0);
     row("activations", activations.map(|bytes| (bytes, false)), None, "");
