@@ -37,6 +37,8 @@ pub enum Effect {
     Watch {
         run: String,
     },
+    /// Watch no run any more.
+    Unwatch,
     /// Go on with a run that is not live.
     Resume {
         run: String,

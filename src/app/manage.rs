@@ -2,6 +2,7 @@
 
 use super::{
     Effect, READONLY, State, action::Screen, focus::Overlay, input::TextLine, palette::Palette, run::Status,
+    runs::RunRow,
 };
 
 /// What a person changes of a run that has been made.
@@ -126,6 +127,31 @@ impl State {
         }
         Vec::new()
     }
+
+    /// A run is in the trash: nothing of it stays on the screens.
+    pub(super) fn deleted(&mut self, run: &str, told: String) -> Vec<Effect> {
+        self.say(told, false);
+        if self.is_watched(run) { self.unwatch() } else { Vec::new() }
+    }
+
+    /// The watched run rests and is no longer in the list where it was: somebody else moved or removed its folder.
+    pub(super) fn unwatch_if_gone(&mut self, rows: &[RunRow]) -> Vec<Effect> {
+        let Some(run) = self.watching.as_ref().filter(|_| !self.is_live()) else { return Vec::new() };
+        let was_there = self.runs.all.iter().any(|row| row.id == run.id);
+        if !was_there || rows.iter().any(|row| row.id == run.id) {
+            return Vec::new();
+        }
+        let told = format!("{} is no longer there: its folder was moved or removed", run.name);
+        self.say(told, false);
+        self.unwatch()
+    }
+
+    fn unwatch(&mut self) -> Vec<Effect> {
+        self.forget_watched();
+        let mut effects = vec![Effect::Unwatch];
+        effects.extend(self.leave_if_over());
+        effects
+    }
 }
 
 #[cfg(test)]
@@ -155,6 +181,46 @@ mod tests {
         state.options.readonly = true;
         assert!(act(&mut state, Action::Delete).is_empty() && act(&mut state, Action::ResumeRun).is_empty());
         assert_eq!(state.context(), Context::Runs);
+    }
+
+    /// Watching the run in the third line of the list, which has ended.
+    fn ended() -> State {
+        let mut state = recorded::watching(Screen::State, "adamw");
+        state.update(Msg::Events(vec![recorded::ended(crate::protocol::Reason::Finished, 600)]));
+        state.update(Msg::Alive(false));
+        act(&mut state, Action::Open);
+        assert!(state.tensors.opened.is_some() && state.status().is_some());
+        state
+    }
+
+    #[test]
+    fn nothing_of_a_deleted_run_stays_on_the_screens() {
+        let mut state = ended();
+        let run = "20260301T101500-demo".to_owned();
+        let told = "moved to the trash".to_owned();
+        assert_eq!(state.update(Msg::Deleted { run, told: told.clone() }), [Effect::Unwatch]);
+        assert!(state.watching.is_none() && state.status().is_none() && state.run.header.is_none());
+        assert!(state.tensors.opened.is_none() && state.tensors.report.is_none());
+        assert_eq!(state.notice.as_ref().unwrap().text, told);
+        assert!(act(&mut state, Action::Show(Screen::State)).is_empty(), "nothing is asked of it any more");
+        // Another one than the watched one leaves that alone.
+        let mut state = ended();
+        assert!(state.update(Msg::Deleted { run: "another".into(), told }).is_empty());
+        assert!(state.watching.is_some());
+    }
+
+    #[test]
+    fn a_watched_run_that_leaves_the_list_is_left_unless_it_never_was_in_it() {
+        let mut state = ended();
+        let without: Vec<RunRow> = recorded::run_rows().into_iter().take(2).collect();
+        assert!(state.update(Msg::Runs(without.clone())).contains(&Effect::Unwatch));
+        assert!(state.watching.is_none());
+        assert!(state.notice.as_ref().unwrap().text.starts_with("demo is no longer there"));
+        // A run in a folder of its own is in no list.
+        let mut state = ended();
+        state.watching.as_mut().unwrap().id = "elsewhere".into();
+        assert!(!state.update(Msg::Runs(without)).contains(&Effect::Unwatch));
+        assert!(state.watching.is_some());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{
     ASK_SECONDS, CHECKPOINT, Effect, LIST_SECONDS, RunRef, State,
-    action::Screen,
+    action::{Action, Screen},
     focus::{Overlay, Panel},
     form::Earlier,
     input::{Input, TextLine},
@@ -88,7 +88,13 @@ impl State {
 
     fn requested(&mut self, request: Request) -> Vec<Effect> {
         match request {
-            Request::Do(action) => return self.act(action),
+            Request::Do(action) => {
+                if action == Action::Edit {
+                    // By its name it is asked for wherever the focus is.
+                    self.focus.set(Screen::Setup, Panel::Form);
+                }
+                return self.act(action);
+            }
             Request::Set { key, value } => {
                 self.screen = Screen::Setup;
                 if let Err(why) = self.form.assign(&key, &value) {
@@ -163,23 +169,27 @@ impl State {
 
     pub(super) fn watch(&mut self, run: RunRef) {
         self.leave_behind(&run);
+        self.forget_watched();
         self.watching = Some(run);
-        self.replay = None;
-        self.run = RunView::default();
         let started = std::mem::take(&mut self.starting);
         if started {
             self.form.unfork();
         }
         self.leaving = self.leaving.filter(|_| started);
-        (self.frozen, self.link) = (None, Link::default());
+        self.notice = None;
+        self.screen = Screen::Train;
+        self.focus.zoomed = false;
+    }
+
+    /// Takes everything off the screens that belongs to the watched run.
+    pub(super) fn forget_watched(&mut self) {
+        (self.watching, self.replay, self.frozen) = (None, None, None);
+        (self.run, self.link) = (RunView::default(), Link::default());
         self.link.heard = self.now;
         self.tensors.clear();
-        self.notice = None;
         self.journal_scroll = 0;
         self.plot.reset();
         self.plot.cursor = None;
-        self.screen = Screen::Train;
-        self.focus.zoomed = false;
     }
 
     pub(super) fn events(&mut self, events: &[Event]) -> Vec<Effect> {
@@ -246,10 +256,11 @@ impl State {
             Answer::Applied { .. } => {
                 self.link.answered(id);
             }
-            Answer::Rejected { why } => {
-                let what = self.link.answered(id).map_or_else(String::new, |sent| format!("{}: ", sent.text));
-                self.say(format!("{what}{why}"), true);
-            }
+            Answer::Rejected { why } => match self.link.answered(id) {
+                Some(sent) => self.say(format!("{}: {why}", sent.text), true),
+                // Whoever only looks waits for no answer, but where a parameter is opened.
+                None => self.not_opened(why),
+            },
             Answer::Welcome { paused, .. } => self.run.paused = paused,
             // An answer that comes after the end is older than the checkpoint that is read instead.
             Answer::State(_) | Answer::Opened(_) if !self.is_live() => {}
@@ -265,6 +276,14 @@ impl State {
             self.say(problem, true);
         } else {
             self.tensors.source = problem;
+        }
+    }
+
+    /// The opened parameter cannot be read: that stands where it would, and beside what was read of it before.
+    pub(super) fn not_opened(&mut self, problem: String) {
+        match &mut self.tensors.opened {
+            Some(opened) if opened.detail.is_none() => opened.problem = Some(problem),
+            _ => self.say(problem, true),
         }
     }
 

@@ -50,6 +50,7 @@ use leaving::Others;
 use link::{Control, Link};
 use look::ThemeName;
 pub use msg::Msg;
+use palette::Palette;
 use plot::Plot;
 pub use replay::Replay;
 use room::Rooms;
@@ -280,6 +281,10 @@ impl State {
             Msg::Tick { now } => return self.tick(now),
             Msg::Action(action) => return self.act(action),
             Msg::Input(input) => self.input(input),
+            Msg::Command(text) => {
+                let line = TextLine::new(text);
+                self.overlay = Overlay::Palette(Palette { line, ..Palette::default() });
+            }
             Msg::Submit => return self.submit(false),
             Msg::SubmitAndNext => return self.submit(true),
             Msg::Cancel => self.cancel(),
@@ -307,7 +312,9 @@ impl State {
             Msg::Connected(control) => self.connected(control),
             Msg::Answer { id, answer } => self.answered(id, answer),
             Msg::Runs(rows) => {
+                let mut effects = Vec::new();
                 if !silent {
+                    effects = self.unwatch_if_gone(&rows);
                     self.runs.load(rows);
                     self.tell_interrupted();
                 }
@@ -315,8 +322,10 @@ impl State {
                 if self.form.last.is_none() {
                     self.form.last = self.runs.newest_config();
                 }
-                return self.missing_curves();
+                effects.extend(self.missing_curves());
+                return effects;
             }
+            Msg::Deleted { run, told } => return self.deleted(&run, told),
             Msg::Curves { run, curves } => {
                 self.runs.curves.insert(run, curves);
             }
@@ -333,7 +342,7 @@ impl State {
             },
             Msg::Detail { run, detail } if self.is_watched(&run) => match detail {
                 Ok(detail) => self.opened(detail),
-                Err(problem) => self.say(problem, true),
+                Err(problem) => self.not_opened(problem),
             },
             Msg::Detail { run, detail } => self.beside_read(&run, detail),
             Msg::History { run, tensor, history } if self.is_watched(&run) => {

@@ -26,6 +26,8 @@ pub enum Msg {
     },
     Action(Action),
     Input(Input),
+    /// The palette with that typed already.
+    Command(&'static str),
     /// A line of text is finished: Enter.
     Submit,
     /// A line of text is finished and the next field follows: Tab.
@@ -75,6 +77,11 @@ pub enum Msg {
     },
     /// The watched run's worker died; what is known about it, line by line.
     Crash(Vec<String>),
+    /// A run was moved to the trash; what is told of it.
+    Deleted {
+        run: String,
+        told: String,
+    },
     /// Whether a worker holds the watched run's lock.
     Alive(bool),
     /// Why the watched run has no worker yet.

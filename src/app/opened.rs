@@ -54,6 +54,8 @@ impl View {
 pub struct Opened {
     pub tensor: String,
     pub detail: Option<Box<StateDetail>>,
+    /// Why nothing of it could be read.
+    pub problem: Option<String>,
     /// What it was at the update before the one shown, as far as it was seen.
     pub before: Option<Box<StateDetail>>,
     /// Index into the values of the strips.
@@ -68,6 +70,7 @@ impl Opened {
         Self {
             tensor: tensor.into(),
             detail: None,
+            problem: None,
             before: None,
             cursor: 0,
             view: View::default(),
@@ -83,6 +86,7 @@ impl Opened {
             self.before = Some(old);
         }
         self.detail = Some(detail);
+        self.problem = None;
     }
 }
 

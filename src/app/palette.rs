@@ -61,13 +61,18 @@ pub struct Palette {
     pub error: Option<String>,
 }
 
+/// The commands that no key can be given to, since words follow them.
+pub fn more() -> impl Iterator<Item = Choice> {
+    MORE.iter().map(|&(name, argument, help)| Choice { name, argument, help })
+}
+
 /// Every command the palette knows.
 pub fn choices() -> impl Iterator<Item = Choice> {
     let actions = ACTIONS
         .iter()
         .filter(|about| about.action != Action::Palette)
         .map(|&About { name, argument, help, .. }| Choice { name, argument, help });
-    actions.chain(MORE.iter().map(|&(name, argument, help)| Choice { name, argument, help }))
+    actions.chain(more())
 }
 
 /// What may follow a command, where that is one of a few words, and what each stands for.

@@ -1,6 +1,6 @@
 //! One run as its events tell it: a fold, the same whether the run is live, finished or read in pieces.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, ops::RangeInclusive};
 
 use crate::{
     protocol::{
@@ -22,6 +22,9 @@ const JOURNAL: usize = 500;
 const MARKERS: usize = 400;
 /// Most texts that are kept of those that the model wrote.
 const SAMPLES: usize = 500;
+
+/// How a line of the journal about the learning rate begins.
+const RATE: &str = "learning rate";
 
 /// The most bytes that were measured, by source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -235,8 +238,8 @@ impl RunView {
         }
         let name = record.name.replace('_', " ");
         let what = match (&*record.name, record.value) {
-            ("learning_rate", Some(value)) => format!("{name} {value:e}"),
-            ("learning_rate", None) => format!("{name} back to the schedule"),
+            ("learning_rate", Some(value)) => format!("{RATE} {value:e}"),
+            ("learning_rate", None) => format!("{RATE} back to the schedule"),
             _ => name,
         };
         let level = if record.outcome == "rejected" { Level::Warning } else { Level::Info };
@@ -287,6 +290,19 @@ impl RunView {
             self.markers.pop_front();
         }
         self.markers.push_back(Marker { place: Place { update, tokens, time }, kind });
+    }
+
+    /// What the journal says of those updates: what changes how it learns first, then what is amiss, then the rest.
+    pub fn happened(&self, updates: RangeInclusive<u64>) -> Vec<&str> {
+        let mut found: Vec<&Entry> =
+            self.journal.iter().filter(|entry| updates.contains(&entry.update)).collect();
+        let rank = |entry: &Entry| match entry.level {
+            _ if entry.text.starts_with(RATE) => 0,
+            Level::Warning | Level::Error => 1,
+            Level::Info => 2,
+        };
+        found.sort_by_key(|entry| rank(entry));
+        found.into_iter().map(|entry| &*entry.text).collect()
     }
 
     /// Where the run stands; `gone` says that its worker is known to be no more.

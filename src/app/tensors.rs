@@ -276,7 +276,9 @@ fn rms_of(tensor: &TensorState) -> BTreeMap<String, f64> {
 
 /// A checkpoint does not tell what was measured of an update: what the log told of it stays.
 fn keep_measured(known: &TensorState, tensor: &mut TensorState) {
-    tensor.update_ratio = tensor.update_ratio.or(known.update_ratio);
+    if tensor.update_ratio.is_none() {
+        (tensor.update_ratio, tensor.measured_at) = (known.update_ratio, known.measured_at);
+    }
     for (name, value) in &known.figures {
         tensor.figures.entry(name.clone()).or_insert(*value);
     }

@@ -15,7 +15,7 @@ use super::{
 use crate::protocol::Command;
 
 /// Lines of the help.
-pub(crate) const HELP_LINES: usize = 141;
+pub(crate) const HELP_LINES: usize = 161;
 
 impl State {
     /// Does one action.
@@ -110,6 +110,10 @@ impl State {
             Action::Start => return self.start(false),
             Action::Queue => return self.queue(),
             Action::Unqueue => return self.unqueue(),
+            // The plan has nothing to edit.
+            Action::Edit if self.screen == Screen::Setup && self.panel() == Panel::Plan => {
+                self.focus.zoomed = !self.focus.zoomed;
+            }
             Action::Edit => {
                 self.screen = Screen::Setup;
                 self.focus.set(Screen::Setup, Panel::Form);
@@ -349,7 +353,7 @@ impl State {
                     return effects;
                 }
             }
-            Panel::Form | Panel::Plan => return self.start(false),
+            Panel::Form => return self.start(false),
             _ => self.focus.zoomed = !self.focus.zoomed,
         }
         Vec::new()

@@ -113,8 +113,9 @@ fn page(run: &RunDir, standing: &Standing) -> anyhow::Result<String> {
         let _ = writeln!(page, "at the start: {}", plain(note));
     }
     for command in &summary.interventions {
-        let _ =
-            writeln!(page, "{} {} at update {}", command.name, command.outcome, text::count(command.update));
+        let (what, update) = (markdown::commanded(command), text::count(command.update));
+        let why = command.why.as_ref().map(|why| format!(": {}", plain(why))).unwrap_or_default();
+        let _ = writeln!(page, "{} {} at update {update}{why}", plain(&what), command.outcome);
     }
     for alert in &summary.warnings {
         let _ = writeln!(page, "warning at update {}: {}", text::count(alert.update), plain(&alert.message));
@@ -177,6 +178,25 @@ mod tests {
         let page = page(&run, &Standing::read(&run).unwrap()).unwrap();
         assert!(page.contains("\nnote: warm start\n"), "{page}");
         assert!(page.contains("\nat the start: optimizer state from adamw to adafactor"), "{page}");
+    }
+
+    #[test]
+    fn a_command_is_told_with_its_value_and_a_refused_one_with_its_reason() {
+        let (_folder, run) = sample::run("driven");
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        writer.append(&sample::command("learning_rate", 41, Some(1e-4))).unwrap();
+        writer.append(&sample::command("learning_rate", 60, None)).unwrap();
+        let Event::Command(mut refused) = sample::command("step", 61, None) else { unreachable!() };
+        (refused.outcome, refused.why) = ("rejected".into(), Some("the run is not paused".into()));
+        writer.append(&Event::Command(refused)).unwrap();
+        let page = page(&run, &Standing::read(&run).unwrap()).unwrap();
+        for line in [
+            "learning_rate 1.000e-4 applied at update 41",
+            "learning_rate back to the schedule applied at update 60",
+            "step rejected at update 61: the run is not paused",
+        ] {
+            assert!(page.lines().any(|told| told == line), "{line}: {page}");
+        }
     }
 
     #[test]

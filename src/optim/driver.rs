@@ -173,7 +173,7 @@ pub struct Looked {
     pub change: Tensor<1>,
 }
 
-/// As [`apply()`], and keeps what it did to the parameter of that name.
+/// As [`apply()`], and measures and keeps what it did to the parameter of that name.
 pub fn apply_looking<M: Module>(
     optimizer: &mut dyn ParameterUpdates,
     model: M,
@@ -216,19 +216,19 @@ impl Walk<'_> {
         let shape = tensor.dims();
         let old = tensor.reshape([shape.iter().product::<usize>()]);
         let grad = if self.apply.scale == 1.0 { grad } else { grad.mul_scalar(self.apply.scale) };
-        let (measure, look) = (self.apply.measure, self.look == Some(name));
-        let before = (measure || look).then(|| old.clone());
+        let look = self.look == Some(name);
+        // What is looked into is looked into altogether.
+        let measure = self.apply.measure || look;
+        let before = measure.then(|| old.clone());
         let gradient = look.then(|| grad.clone());
         let target = Target { name, shape: &shape, lr: self.apply.lr };
         let Updated { param: new, figures } = self.optimizer.update(target, old, grad, measure);
         if let Some(before) = before {
             let change = new.clone() - before.clone();
-            if measure {
-                let ratio = stats::ratio_of_rms(&change, &before);
-                self.scalars.push((name.to_owned(), None, ratio));
-                let figures = figures.into_iter();
-                self.scalars.extend(figures.map(|(figure, value)| (name.to_owned(), Some(figure), value)));
-            }
+            let ratio = stats::ratio_of_rms(&change, &before);
+            self.scalars.push((name.to_owned(), None, ratio));
+            let figures = figures.into_iter();
+            self.scalars.extend(figures.map(|(figure, value)| (name.to_owned(), Some(figure), value)));
             if let Some(gradient) = gradient {
                 self.looked = Some(Looked { shape: shape.to_vec(), gradient, change });
             }

@@ -42,6 +42,9 @@ pub struct TensorState {
     /// RMS of the last update over RMS of the parameter before it.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "number::optional")]
     pub update_ratio: Option<f64>,
+    /// The update that this is of, and whatever else was measured of an update; without, that of the report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_at: Option<u64>,
     /// What was measured at the last update that was looked into, by name: see [`figures`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "number::map")]
     pub figures: BTreeMap<String, f64>,

@@ -223,6 +223,7 @@ impl CheckpointView {
             shape: shape.to_vec(),
             step,
             update_ratio: None,
+            measured_at: None,
             figures,
             state,
         })

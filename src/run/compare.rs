@@ -98,7 +98,8 @@ pub fn compare(runs: &[RunDir]) -> Result<Comparison, RunError> {
     }
     let sources = (memory_source.as_str(), loss_source.as_str());
     let over_seeds = seeds::sentence(&all, &differences, &figures, sources);
-    let caveats = caveats(&all, &figures, over_seeds.is_some());
+    let seeds = over_seeds.is_none().then(|| seeds::caveat(&all, &differences, &figures));
+    let caveats = caveats(&all, &figures, seeds);
     let ratio = |value: &dyn Fn(&Figures) -> Option<f64>| {
         let (first, second) = (value(figures.first()?)?, value(figures.get(1)?)?);
         (first > 0.0).then(|| second / first)
@@ -179,7 +180,7 @@ fn labels(all: &[Standing]) -> Vec<Figures> {
         .collect()
 }
 
-fn caveats(all: &[Standing], figures: &[Figures], over_seeds: bool) -> Vec<String> {
+fn caveats(all: &[Standing], figures: &[Figures], seeds: Option<String>) -> Vec<String> {
     let mut caveats = Vec::new();
     for (standing, figures) in all.iter().zip(figures) {
         if !standing.has_ended() {
@@ -211,18 +212,7 @@ fn caveats(all: &[Standing], figures: &[Figures], over_seeds: bool) -> Vec<Strin
                 .push(format!("{} went on from update {update} with another {}", figures.label, change.key));
         }
     }
-    if over_seeds {
-        return caveats;
-    }
-    let mut seeds: Vec<u64> = all.iter().map(|standing| standing.summary.seed).collect();
-    seeds.dedup();
-    match &seeds[..] {
-        [seed] => caveats.push(format!("one seed each ({seed}): small differences may be chance")),
-        several => {
-            let several: Vec<_> = several.iter().map(u64::to_string).collect();
-            caveats.push(format!("one seed each, and not the same ({})", several.join(", ")));
-        }
-    }
+    caveats.extend(seeds);
     caveats
 }
 

@@ -8,12 +8,30 @@ use super::{
 /// Runs that share everything but their seed.
 struct Group<'a> {
     label: String,
-    /// Seed and figures, by seed.
+    /// Seed and figures, in the order of the runs.
     runs: Vec<(u64, &'a Figures)>,
 }
 
+impl Group<'_> {
+    /// Its seeds, from the smallest.
+    fn seeds(&self) -> Vec<u64> {
+        let mut seeds: Vec<u64> = self.runs.iter().map(|(seed, _)| *seed).collect();
+        seeds.sort_unstable();
+        seeds
+    }
+
+    /// Seeds that both were trained with.
+    fn shared(&self, other: &Self) -> usize {
+        self.runs.iter().filter(|(seed, _)| other.runs.iter().any(|(known, _)| known == seed)).count()
+    }
+}
+
+/// Seeds that both ways must have been trained with for a spread.
+const PAIRS: usize = 2;
+
 /// One sentence about runs that differ in the optimizer's settings and in the seed alone, when two seeds or more have
-/// been trained both ways; otherwise nothing. The first run belongs to the optimizer that the others are held against.
+/// been trained both ways; otherwise nothing. The others are held against the optimizer of the first run, or where that
+/// one shares too few seeds with any of them against the first that does not; who is left out is said.
 pub(super) fn sentence(
     all: &[Standing],
     differences: &[Difference],
@@ -24,11 +42,64 @@ pub(super) fn sentence(
     if !differences.iter().all(|difference| ours(&difference.key)) {
         return None;
     }
+    over(groups(all, differences, figures), memory, loss)
+}
+
+fn over(mut groups: Vec<Group<'_>>, memory: &str, loss: &str) -> Option<String> {
+    let partnered = |at: &usize| {
+        let mut others = groups.iter().enumerate().filter(|(other, _)| other != at);
+        others.any(|(_, other)| groups[*at].shared(other) >= PAIRS)
+    };
+    let at = (0..groups.len()).find(partnered)?;
+    let base = groups.remove(at);
+    let mut told = Vec::new();
+    let mut left = Vec::new();
+    for other in &groups {
+        match against(&base, other, memory, loss) {
+            Some(text) => told.push(text),
+            None => left.push(format!("{} ({})", other.label, named(&other.seeds()))),
+        }
+    }
+    if !left.is_empty() {
+        let left = left.join(", ");
+        told.push(format!("Left out, for fewer than {PAIRS} seeds in common with {}: {left}.", base.label));
+    }
+    Some(told.join(" "))
+}
+
+/// What must be known of the seeds where no spread can be told.
+pub(super) fn caveat(all: &[Standing], differences: &[Difference], figures: &[Figures]) -> String {
     let groups = groups(all, differences, figures);
-    let (base, others) = groups.split_first()?;
-    let told: Vec<String> =
-        others.iter().map(|other| against(base, other, memory, loss)).collect::<Option<_>>()?;
-    (!told.is_empty()).then(|| told.join(" "))
+    let mut seeds: Vec<u64> = groups.iter().flat_map(Group::seeds).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    if let [seed] = seeds[..] {
+        return format!("one seed each ({seed}): small differences may be chance");
+    }
+    if groups.len() == 1 {
+        return format!("they differ in the seed alone ({})", listed(&seeds));
+    }
+    if groups.iter().all(|group| group.runs.len() == 1) {
+        return format!("one seed each, and not the same ({})", listed(&seeds));
+    }
+    if groups.iter().all(|group| group.seeds() == seeds) {
+        return format!(
+            "{} each: the spread between them is told where nothing but the optimizer differs",
+            named(&seeds)
+        );
+    }
+    let each: Vec<String> =
+        groups.iter().map(|group| format!("{} with {}", group.label, named(&group.seeds()))).collect();
+    format!("not the same seeds ({}): small differences may be chance", each.join("; "))
+}
+
+fn listed(seeds: &[u64]) -> String {
+    seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// `seed 1`, `seeds 1, 2`.
+fn named(seeds: &[u64]) -> String {
+    format!("{} {}", if seeds.len() == 1 { "seed" } else { "seeds" }, listed(seeds))
 }
 
 fn groups<'a>(all: &[Standing], differences: &[Difference], figures: &'a [Figures]) -> Vec<Group<'a>> {
@@ -36,7 +107,6 @@ fn groups<'a>(all: &[Standing], differences: &[Difference], figures: &'a [Figure
         let own = differences.iter().filter(|difference| difference.key != "train.seed");
         own.filter_map(|one| Some((one.key.as_str(), one.values.get(at)?.as_str()))).collect()
     };
-    let names_differ = differences.iter().any(|difference| difference.key == "optimizer.name");
     let mut found: Vec<(Vec<(&str, &str)>, Group<'a>)> = Vec::new();
     for (at, (standing, figures)) in all.iter().zip(figures).enumerate() {
         let settings = settings(at);
@@ -48,15 +118,20 @@ fn groups<'a>(all: &[Standing], differences: &[Difference], figures: &'a [Figure
             }
             continue;
         }
-        let mut label = standing.summary.config.optimizer.name.to_string();
-        if !names_differ {
-            let told: Vec<String> = settings
-                .iter()
-                .map(|(key, value)| format!("{} {value}", key.rsplit('.').next().unwrap_or(key)))
-                .collect();
-            label = format!("{label} ({})", told.join(", "));
-        }
+        let label = standing.summary.config.optimizer.name.to_string();
         found.push((settings, Group { label, runs: vec![(seed, figures)] }));
+    }
+    // Where the optimizer's name does not say which is meant, what differs does.
+    let names: Vec<String> = found.iter().map(|(_, group)| group.label.clone()).collect();
+    for (settings, group) in &mut found {
+        let told: Vec<String> = settings
+            .iter()
+            .filter(|(key, _)| *key != "optimizer.name")
+            .map(|(key, value)| format!("{} {value}", key.rsplit('.').next().unwrap_or(key)))
+            .collect();
+        if names.iter().filter(|name| **name == group.label).count() > 1 && !told.is_empty() {
+            group.label = format!("{} ({})", group.label, told.join(", "));
+        }
     }
     found.into_iter().map(|(_, group)| group).collect()
 }
@@ -89,9 +164,8 @@ fn changes(base: &Group<'_>, other: &Group<'_>, value: fn(&Figures) -> Option<f6
 
 /// `adafactor against adamw: -48.0 % memory (..), +0.60 % loss (.., 3 seeds, +-0.40), 3 % slower.`
 fn against(base: &Group<'_>, other: &Group<'_>, memory: &str, loss: &str) -> Option<String> {
-    let shared =
-        other.runs.iter().filter(|(seed, _)| base.runs.iter().any(|(known, _)| known == seed)).count();
-    if shared < 2 {
+    let shared = other.shared(base);
+    if shared < PAIRS {
         return None;
     }
     let mut parts = Vec::new();
@@ -161,5 +235,27 @@ mod tests {
         assert!(against(&base, &group("adafactor", &[1, 4], &theirs), "peak", "final").is_none());
         let text = against(&base, &group("adafactor", &[2, 3, 9], &theirs), "peak", "final").unwrap();
         assert!(text.contains("2 seeds") && text.contains("2 without a partner"), "{text}");
+    }
+
+    #[test]
+    fn who_shares_too_few_seeds_is_left_out_and_is_not_what_the_others_are_held_against() {
+        let all: Vec<Figures> = [2.0, 2.5].map(|loss| figures(loss, 1000, 100.0)).into();
+        let group = |label: &str, seeds: &'static [u64]| Group {
+            label: label.into(),
+            runs: seeds.iter().copied().zip(&all).collect(),
+        };
+        let text = over(
+            vec![group("adamw", &[2]), group("adafactor", &[2, 1]), group("sgd", &[1, 2])],
+            "peak",
+            "final",
+        );
+        let text = text.unwrap();
+        assert!(text.starts_with("sgd against adafactor: +0.0 % memory"), "{text}");
+        assert!(
+            text.ends_with("Left out, for fewer than 2 seeds in common with adafactor: adamw (seed 2)."),
+            "{text}"
+        );
+        assert!(over(vec![group("adamw", &[1]), group("sgd", &[1, 2])], "peak", "final").is_none());
+        assert!(over(vec![group("adamw", &[1, 2])], "peak", "final").is_none());
     }
 }

@@ -180,7 +180,7 @@ impl Reader {
             Job::Delete { run } => {
                 let found = RunDir::resolve(&self.home, &run);
                 match found.and_then(|run| trash::discard(&self.home, &run)) {
-                    Ok(path) => Msg::Done(format!("moved to {}", path.display())),
+                    Ok(path) => Msg::Deleted { run, told: format!("moved to {}", path.display()) },
                     Err(error) => Msg::Failed(error.to_string()),
                 }
             }

@@ -278,6 +278,10 @@ impl Session {
                 Ok(run) => self.follow(run),
                 Err(error) => self.state.say(error.to_string(), true),
             },
+            Effect::Unwatch => {
+                self.watches += 1;
+                (self.watch, self.replay, self.watched) = (None, None, None);
+            }
             Effect::Check { number, settings } => {
                 match Checking::start(number, settings, self.sender.clone()) {
                     Ok(checking) => self.checking = Some(checking),

@@ -14,7 +14,10 @@ use super::{
     theme::{Role, Theme},
     widgets::{span, write},
 };
-use crate::app::{State, focus::Context};
+use crate::app::{
+    State,
+    focus::{Context, Panel},
+};
 
 /// Most lines of a notice.
 const MOST: u16 = 5;
@@ -46,6 +49,9 @@ pub fn hints(state: &State, theme: &Theme, area: Rect) -> Vec<(Rect, Hint)> {
         }
         if state.watching.is_none() && hint.word == "freeze" {
             continue;
+        }
+        if hint.word == "edit" && state.panel() == Panel::Plan {
+            hint.word = "zoom";
         }
         if hint.word == "pause" && state.run.paused {
             hint.word = "resume";
@@ -128,6 +134,24 @@ mod tests {
         state.update(crate::app::Msg::Action(crate::app::action::Action::Open));
         let words = words(&state, 60);
         assert!(words.contains(&"side") && words.contains(&"close") && !words.contains(&"sort"), "{words:?}");
+    }
+
+    #[test]
+    fn the_grid_is_offered_with_the_draft_and_the_plan_is_enlarged_by_the_key_that_edits() {
+        let mut state = recorded::watching(Screen::Setup, "adamw");
+        let area = Rect::new(0, 9, 80, 1);
+        let grid = |state: &State| {
+            let hints = hints(state, &Theme::default(), area);
+            hints.into_iter().find(|(_, hint)| hint.key == ":grid").and_then(|(_, hint)| hint.msg)
+        };
+        state.update(grid(&state).unwrap());
+        let crate::app::focus::Overlay::Palette(palette) = &state.overlay else { panic!("no palette") };
+        assert_eq!(palette.matches()[0].name, "grid");
+        state.overlay = crate::app::focus::Overlay::None;
+        assert!(words(&state, 80).contains(&"edit"));
+        state.update(crate::app::Msg::Action(crate::app::action::Action::FocusNext));
+        let words = words(&state, 80);
+        assert!(words.contains(&"zoom") && !words.contains(&"edit"), "{words:?}");
     }
 
     #[test]

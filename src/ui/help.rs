@@ -10,7 +10,13 @@ use super::{
     theme::{Role, Theme},
     widgets::{dialog, placed, span, write},
 };
-use crate::app::{State, action::Action, link::Control};
+use crate::app::{
+    State,
+    action::{ACTIONS, Action},
+    focus::Context,
+    link::Control,
+    palette,
+};
 
 /// Columns of the keys, and of the keys where a line is short.
 const KEYS: usize = 16;
@@ -28,6 +34,16 @@ const SIGNS: &[(&str, &str)] = &[
     ("*", "in the form: set by hand"),
 ];
 
+/// What the mouse does.
+const MOUSE: &[(&str, &str)] = &[
+    ("click", "focuses, selects; what is selected is opened or edited"),
+    ("click", "presses a tab, a key at the bottom, a column's head"),
+    ("wheel", "scrolls what it is over; zooms a chart, at the pointer"),
+    ("wheel, sideways", "over a chart: to earlier or later updates"),
+    ("drag", "in a chart: moves the cursor"),
+    ("--no-mouse", "at the start: the mouse is the terminal's own"),
+];
+
 /// A heading and its lines: keys or signs, and what they are.
 type Section = (&'static str, Vec<(String, &'static str)>);
 
@@ -42,8 +58,23 @@ fn sections(theme: &Theme) -> Vec<Section> {
         };
         (keymap::heading(context), rows.map(line).collect())
     };
-    let signs = SIGNS.iter().map(|(sign, what)| ((*sign).to_owned(), *what)).collect();
-    contexts().into_iter().map(keys).chain([("Signs", signs)]).collect()
+    let fixed = |lines: &[(&str, &'static str)]| -> Vec<(String, &'static str)> {
+        lines.iter().map(|(sign, what)| ((*sign).to_owned(), *what)).collect()
+    };
+    let commands = (keymap::heading(Context::Palette), commands(theme));
+    let tail = [commands, ("Mouse", fixed(MOUSE)), ("Signs", fixed(SIGNS))];
+    contexts().into_iter().map(keys).chain(tail).collect()
+}
+
+/// What only the palette does: the actions that have no key, and the commands that words follow.
+fn commands(theme: &Theme) -> Vec<(String, &'static str)> {
+    let told = |name: &str, argument: &str| format!(":{name} {argument}").trim_end().to_owned();
+    let has_line = |action: Action| theme.keys.rows().iter().any(|row| row.action.is(action));
+    let keyless = ACTIONS.iter().filter(|about| !has_line(about.action));
+    let actions = keyless.map(|about| (told(about.name, about.argument), about.help));
+    actions
+        .chain(palette::more().map(|command| (told(command.name, command.argument), command.help)))
+        .collect()
 }
 
 /// The lines of the help that hold the text; all of them without one.
@@ -194,6 +225,23 @@ mod tests {
         assert_eq!(moved(&state, &theme, area, end, Action::Down), Some(end));
         state.search = TextLine::new("checkpoint");
         assert_eq!(moved(&state, &theme, area, end, Action::Up), Some(0), "what is left fits");
+    }
+
+    #[test]
+    fn commands_that_have_no_key_and_the_mouse_are_found() {
+        let grid = text("grid");
+        assert!(grid.iter().any(|line| line == "Commands"), "{grid:?}");
+        assert!(grid.iter().any(|line| line.contains(":grid KEY=A,B") && line.contains("queue the draft")));
+        assert!(text("rate").iter().any(|line| line.contains(":lr RATE")));
+        for word in ["wheel", "mouse", "drag"] {
+            assert!(text(word).iter().any(|line| line == "Mouse"), "{word}");
+        }
+        // Nothing that the palette knows is left out.
+        let all = text("");
+        for choice in palette::choices() {
+            let help = choice.help;
+            assert!(all.iter().any(|line| line.contains(help)), "{}", choice.name);
+        }
     }
 
     #[test]

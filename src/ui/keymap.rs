@@ -7,7 +7,7 @@ use super::keys::{Key, Keymap, Row};
 use crate::app::{
     Msg, State,
     action::{Action, Screen},
-    focus::Context,
+    focus::{Context, Panel},
     input::Input,
 };
 
@@ -182,7 +182,10 @@ pub fn translate(keys: &Keymap, state: &State, event: KeyEvent) -> Option<Msg> {
     if matches!(context, Context::Text | Context::Palette) {
         return typed(context, key);
     }
-    lookup(keys, context, key).map(Msg::Action)
+    let action = lookup(keys, context, key)?;
+    // Enter opens what has the focus: there is nothing to start in the plan, but it can be enlarged.
+    let plan = action == Action::Start && context == Setup && state.panel() == Panel::Plan;
+    Some(Msg::Action(if plan && key.code == KeyCode::Enter { Action::Open } else { action }))
 }
 
 /// The action of a key: the context's own, else the one that holds everywhere.
@@ -312,7 +315,13 @@ pub fn hints(keys: &Keymap, context: Context) -> Vec<Hint> {
         }
         Some(hint)
     });
-    own.chain(shown(keys, Global).rev().filter(free).filter_map(hint)).collect()
+    let mut own: Vec<Hint> = own.collect();
+    if context == Setup {
+        // No key does what words must follow.
+        let at = own.iter().position(|hint| hint.word == "reset").unwrap_or(own.len());
+        own.insert(at, fixed(":grid", "", Some(Msg::Command("grid "))));
+    }
+    own.into_iter().chain(shown(keys, Global).rev().filter(free).filter_map(hint)).collect()
 }
 
 /// The same while a parameter is opened, where the keys of the table have nothing to do.

@@ -52,7 +52,8 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     if let Some(update) = &view.update {
         lines.insert(1, (format!("loss {}", format::loss(update.loss)), Role::Strong));
         let val = view.validation.as_ref().map(|validation| format!("val {}", format::loss(validation.loss)));
-        let left = view.eta().filter(|_| Status::is_live(status)).map(format::duration);
+        let trains = status.is_live() && status != Status::Paused;
+        let left = view.eta().filter(|_| trains).map(format::duration);
         lines.insert(
             2,
             match (val, left) {

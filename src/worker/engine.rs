@@ -302,7 +302,9 @@ impl Engine<'_> {
         let every = |interval: u64| interval > 0 && next.is_multiple_of(interval);
         let scheduled = schedule::of(config, self.around.total_updates, next);
         let lr = self.lr_override.unwrap_or(scheduled);
-        let measure = every(config.log.state_every);
+        // Whoever makes one update wants to see what that one did.
+        let stepped = matches!(self.mode, Mode::OneUpdate | Mode::OneMicroBatch);
+        let measure = every(config.log.state_every) || stepped;
 
         let start = Instant::now();
         self.phase = Phase::Update;
@@ -329,8 +331,10 @@ impl Engine<'_> {
         if every(config.log.every_updates) || last || next == 1 {
             self.send_update(window, outcome, lr);
         }
-        if measure {
-            let report = self.report(&[]);
+        if measure && config.log.state_every > 0 {
+            let mut report = self.report(&[]);
+            // It is said of all of them by the report.
+            report.tensors.iter_mut().for_each(|tensor| tensor.measured_at = None);
             self.send(Event::State(report));
         }
         let before = self.best_val;

@@ -181,6 +181,7 @@ impl Recorder {
             shape: shape.to_vec(),
             step: self.made,
             update_ratio: None,
+            measured_at: None,
             figures: BTreeMap::new(),
             state,
         });

@@ -33,7 +33,8 @@ pub trait Training {
     /// accumulated gradient is that of the window as one batch.
     fn micro_batch(&mut self, batch: &Batch, pass: Pass) -> PassTimes;
 
-    /// Clips and applies what has been accumulated, unless it is not finite.
+    /// Clips and applies what has been accumulated, unless it is not finite. What it does to the parameter that was
+    /// opened last is measured, to all of them if `measure`.
     fn update(&mut self, lr: f64, measure: bool) -> Outcome;
 
     /// Drops what has been accumulated since the last update.
@@ -148,8 +149,10 @@ pub struct Trainer<L: Learner> {
     flops: Option<Flops>,
     /// Classes of a classification.
     classes: Option<usize>,
-    /// How far each parameter moved at the last measured update, and its rule's figures.
-    measured: BTreeMap<String, driver::Measured>,
+    /// The update whose passes were made last.
+    passed: u64,
+    /// How far each parameter moved at the last update at which it was measured, with its rule's figures.
+    measured: BTreeMap<String, (u64, driver::Measured)>,
     /// The parameter that the next update is looked into for, and how wide its maps are to be.
     watched: Option<(String, usize)>,
     /// What the last update told that was looked into, and of which parameter.
@@ -182,6 +185,7 @@ impl<L: Learner> Trainer<L> {
             seed: config.train.seed,
             flops: L::flops(config),
             classes: L::classes(config),
+            passed: 0,
             measured: BTreeMap::new(),
             watched: None,
             look: None,
@@ -216,8 +220,9 @@ impl<L: Learner> Trainer<L> {
             name: name.to_owned(),
             shape: shape.to_vec(),
             step: self.optimizer.slot(name).map_or(0, |(_, updates)| updates),
-            update_ratio: measured.map(|measured| measured.update_ratio),
-            figures: measured.map(|measured| measured.figures.clone()).unwrap_or_default(),
+            update_ratio: measured.map(|(_, measured)| measured.update_ratio),
+            measured_at: measured.map(|(update, _)| *update),
+            figures: measured.map(|(_, measured)| measured.figures.clone()).unwrap_or_default(),
             state: described.into_iter().collect(),
         }
     }
@@ -231,6 +236,7 @@ impl<L: Learner> Training for Trainer<L> {
         if batch.target_count == 0 || pass.target_count == 0 {
             return PassTimes::default();
         }
+        self.passed = pass.update;
         let start = Instant::now();
         let noise = Noise::of(self.seed, pass.update, pass.micro_batch);
         let loss = L::loss(model, batch, &noise).sum.div_scalar(pass.target_count as f64);
@@ -269,9 +275,12 @@ impl<L: Learner> Training for Trainer<L> {
                 let look = look::reduce(&looked, &self.optimizer.entries(&name), step, width);
                 self.look = Some((name, Box::new(look)));
             }
+            // Where not all were measured the one that is looked into was.
             if measure {
-                self.measured = measured;
+                self.measured.clear();
             }
+            let update = self.passed;
+            self.measured.extend(measured.into_iter().map(|(name, measured)| (name, (update, measured))));
             self.copy();
         }
         Outcome { loss, grad_norm, skipped, empty: false }

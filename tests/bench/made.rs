@@ -140,6 +140,7 @@ fn parameter(at: usize, update: u64) -> TensorState {
         shape: vec![2048, 688],
         step: update,
         update_ratio: Some(1e-3 * (0.5 + noise(at))),
+        measured_at: None,
         figures: [("factorization_error".to_owned(), noise(at + 7)), ("rows_never_touched".to_owned(), 0.0)]
             .into(),
         state: BTreeMap::from([

@@ -43,6 +43,10 @@ fn a_person_drives_two_runs_and_compares_them() {
     terminal.press("\r");
     terminal.wait_text("model.layers.0.input_layernorm.weight");
     terminal.wait_text("exp_avg_sq 64");
+    // A single step is measured, whatever the interval is.
+    terminal.press(".");
+    let measured = format!("measured at {}", before + 2);
+    terminal.wait("what the step did", |screen| screen.replace(',', "").contains(&measured));
     terminal.press("\x1b");
     terminal.wait("the table again", |screen| !screen.contains("exp_avg_sq 64"));
 

@@ -79,3 +79,27 @@ fn a_queued_run_says_what_it_waits_for_and_who_leaves_is_asked_about_the_other()
         sandbox.wait_for_list("both are stopped", |runs| runs.iter().all(|run| run["state"] == "stopped"));
     assert!(runs.iter().any(|run| run["name"] == "busy" && run["update"].as_u64() > Some(0)));
 }
+
+#[test]
+fn nothing_of_a_run_that_was_deleted_stays_on_the_screens() {
+    let sandbox = Sandbox::new();
+    sandbox.train("unwanted", &["train.max_updates=4", "schedule.warmup_updates=1"]);
+    let mut terminal = Terminal::start(&sandbox, &["attach", "unwanted"], &[], 30, 110);
+    terminal.wait_text("4 / 4");
+    terminal.press("2");
+    terminal.wait_text("exp_avg_sq");
+    terminal.press("\r");
+    terminal.wait_text("after update");
+    terminal.press("4");
+    terminal.wait_text("unwanted");
+    terminal.press("D");
+    terminal.wait_text("delete a run");
+    terminal.press("d");
+    terminal.wait_text("moved to");
+    terminal.press("1");
+    let train = terminal.wait_text("no run is open");
+    assert!(!train.lines().next().unwrap().contains("unwanted"), "{train}");
+    terminal.press("2");
+    let state = terminal.wait_text("start one on screen");
+    assert!(!state.contains("reading its state") && !state.contains("no run is called"), "{state}");
+}

@@ -70,6 +70,39 @@ fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
 }
 
 #[test]
+fn the_update_after_a_parameter_was_opened_is_measured_for_it_alone_and_is_no_other() {
+    let config = config(&["optimizer.name=adamw8bit"]);
+    let trained = |opens: bool| {
+        let mut windows = Windows::new(Dataset::open(&config).unwrap(), &config, Cursor::default()).unwrap();
+        let mut training = trainer::build(&config, &device()).unwrap();
+        let name = training.parameters()[1].0.clone();
+        let mut update = |training: &mut dyn Training, update, measure: bool| {
+            let window = windows.next_window().unwrap();
+            for (batch, pass) in window.passes(update) {
+                training.micro_batch(batch, pass);
+            }
+            training.update(1e-3, measure).loss
+        };
+        let mut losses = vec![update(&mut *training, 1, false)];
+        if opens {
+            training.open(&name, 8).unwrap();
+        }
+        losses.extend([2, 3].map(|at| update(&mut *training, at, false)));
+        let all = training.state(&[]);
+        let last = update(&mut *training, 4, true);
+        losses.push(last);
+        (losses, name, all, training.state(&[]))
+    };
+    let (losses, name, all, then) = trained(true);
+    assert_eq!(losses, trained(false).0, "looking changes nothing");
+    for tensor in &all {
+        let wanted = (tensor.name == name).then_some(2);
+        assert_eq!((tensor.measured_at, tensor.update_ratio.is_some()), (wanted, wanted.is_some()));
+    }
+    assert!(then.iter().all(|tensor| tensor.measured_at == Some(4)));
+}
+
+#[test]
 fn every_optimizer_overfits_one_batch() {
     for settings in [
         &["optimizer.name=adamw", "optimizer.lr=1e-2"][..],

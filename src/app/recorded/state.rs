@@ -53,6 +53,7 @@ pub(super) fn report_of(model: &ModelConfig, optimizer: &str, update: u64) -> St
                 shape: parameter.shape,
                 step: update,
                 update_ratio: Some(1e-3 * (0.5 + noise(at as u64))),
+                measured_at: None,
                 state,
             }
         })

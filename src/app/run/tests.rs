@@ -46,6 +46,26 @@ fn a_rate_override_is_remembered_until_it_ends() {
 }
 
 #[test]
+fn of_all_that_happened_at_an_update_the_rate_by_hand_is_told_first() {
+    let mut view = RunView::default();
+    recorded::demo(50).iter().for_each(|event| view.apply(event));
+    view.apply(&recorded::command("step", 40, None));
+    view.apply(&recorded::command("learning_rate", 40, Some(1e-4)));
+    let alert = crate::protocol::Alert {
+        update: 40,
+        time: 4.0,
+        level: Level::Warning,
+        message: "a gradient of 1e9".into(),
+    };
+    view.apply(&Event::Alert(alert));
+    view.apply(&recorded::command("step", 41, None));
+    let told = ["learning rate 1e-4: applied", "a gradient of 1e9", "step: applied"];
+    assert_eq!(view.happened(40..=40), told);
+    assert_eq!(view.happened(40..=41).len(), 4);
+    assert!(view.happened(30..=39).is_empty());
+}
+
+#[test]
 fn resuming_drops_what_came_after_the_checkpoint() {
     let mut view = RunView::default();
     recorded::demo(100).iter().for_each(|event| view.apply(event));

@@ -195,6 +195,27 @@ fn what_was_measured_of_an_update_outlives_the_reading_of_a_checkpoint() {
 }
 
 #[test]
+fn what_a_single_parameter_was_measured_at_stays_with_it() {
+    let mut table = table("adafactor");
+    let mut live = recorded::state_report("adafactor", 70);
+    live.tensors.truncate(1);
+    live.tensors[0].measured_at = Some(69);
+    let name = live.tensors[0].name.clone();
+    table.merge(live, "live");
+    let kept = |table: &Tensors| {
+        let report = table.report.as_ref().unwrap();
+        report.tensors.iter().find(|tensor| tensor.name == name).unwrap().measured_at
+    };
+    assert_eq!(kept(&table), Some(69));
+    let mut stored = recorded::state_report("adafactor", 70);
+    stored.tensors.iter_mut().for_each(|tensor| tensor.update_ratio = None);
+    table.merge(stored, "last checkpoint");
+    assert_eq!(kept(&table), Some(69), "a checkpoint measures nothing");
+    table.merge(recorded::state_report("adafactor", 100), "log");
+    assert_eq!(kept(&table), None, "the report's own update");
+}
+
+#[test]
 fn only_the_names_in_view_are_asked_for() {
     let mut table = table("adamw");
     table.step(1000);

@@ -84,6 +84,38 @@ fn what_was_seen_of_a_run_without_a_checkpoint_does_not_pass_for_its_end() {
 }
 
 #[test]
+fn what_cannot_be_opened_says_so_where_its_values_would_be() {
+    let mut state = watching(Screen::State);
+    let opened = opened_tensor(&mut state);
+    let problem = |state: &State| state.tensors.opened.as_ref().unwrap().problem.clone();
+    // Nobody waits for it by number.
+    let why = "a loop of its own keeps its tensors to itself".to_owned();
+    state.update(Msg::Answer { id: 9, answer: Answer::Rejected { why: why.clone() } });
+    assert_eq!((problem(&state), state.notice.is_none()), (Some(why.clone()), true));
+    // A command is told as ever.
+    act(&mut state, Action::PauseResume);
+    let id = state.link.pending.back().unwrap().id;
+    state.update(Msg::Answer { id, answer: Answer::Rejected { why: "no".into() } });
+    assert_eq!(state.notice.take().unwrap().text, "pause: no");
+    assert_eq!(problem(&state), Some(why));
+    let detail = Box::new(recorded::detail("adafactor", &opened));
+    state.update(Msg::Answer { id: 10, answer: Answer::Opened(detail) });
+    assert_eq!(problem(&state), None);
+    // What is there stays.
+    state.update(Msg::Answer { id: 11, answer: Answer::Rejected { why: "gone".into() } });
+    assert!(problem(&state).is_none() && state.notice.as_ref().unwrap().text == "gone");
+
+    // A run that has ended: its checkpoint cannot be read.
+    let mut state = watching(Screen::State);
+    state.update(Msg::Events(vec![recorded::ended(Reason::Finished, 300)]));
+    state.update(Msg::Alive(false));
+    opened_tensor(&mut state);
+    let run = state.watching.as_ref().unwrap().id.clone();
+    state.update(Msg::Detail { run, detail: Err("it has no checkpoint".into()) });
+    assert_eq!(problem(&state).unwrap(), "it has no checkpoint");
+}
+
+#[test]
 fn the_history_of_a_tensor_is_read_once_and_when_it_is_looked_at() {
     let mut state = watching(Screen::State);
     let tensor = opened_tensor(&mut state);

@@ -142,7 +142,26 @@ fn several_seeds_give_the_verdict_its_uncertainty() {
     // Anything else that differs makes them no pairs.
     let odd = made("odd", &["train.seed=2", "train.micro_batch=4"], 20, 3.0, None);
     let text = of(&[&runs[0], &odd]).verdict.text;
-    assert!(text.contains("one seed each, and not the same"), "{text}");
+    assert!(text.contains("one seed each, and not the same (1, 2)"), "{text}");
+    let text = of(&[&runs[2], &odd, &runs[0]]).verdict.text;
+    assert!(
+        text.contains(
+            "not the same seeds (adamw (micro_batch 8) with seeds 1, 2; adamw (micro_batch 4) with seed 2)"
+        ),
+        "{text}"
+    );
+    assert!(!text.contains("one seed"), "{text}");
+    let text = of(&[&runs[2], &runs[0]]).verdict.text;
+    assert!(text.contains("they differ in the seed alone (1, 2)"), "{text}");
+    // Two of three have partners: they are held against each other.
+    let sgd = [run("e", "sgd", 2, 3.5, 500), run("f", "sgd", 1, 3.4, 500)];
+    let text = of(&[&runs[2], &runs[3], &runs[1], &sgd[0], &sgd[1]]).verdict.text;
+    assert!(text.starts_with("sgd against adafactor: -50.0 % memory"), "{text}");
+    assert!(
+        text.contains("2 seeds, +-") && text.contains("in common with adafactor: adamw (seed 2)"),
+        "{text}"
+    );
+    assert!(!text.contains("one seed") && !text.contains("Mind"), "{text}");
 }
 
 #[test]

@@ -227,9 +227,18 @@ fn happened(summary: &Summary) -> String {
 
 /// A command in a line.
 pub(super) fn intervention(command: &CommandRecord) -> String {
-    let value = command.value.map(|value| format!(" {}", number(value))).unwrap_or_default();
     let why = command.why.as_ref().map(|why| format!(": {}", plain(why))).unwrap_or_default();
-    format!("update {}: {}{value}, {}{why}", count(command.update), command.name, command.outcome)
+    format!("update {}: {}, {}{why}", count(command.update), commanded(command), command.outcome)
+}
+
+/// What was commanded, with its value, or with what takes the value's place; also used by `show`.
+pub fn commanded(command: &CommandRecord) -> String {
+    let value = match (&*command.name, command.value) {
+        (_, Some(value)) => format!(" {}", number(value)),
+        ("learning_rate", None) => " back to the schedule".to_owned(),
+        _ => String::new(),
+    };
+    command.name.clone() + &value
 }
 
 /// An alert in a line.
@@ -288,6 +297,29 @@ mod tests {
         assert!(page.lines().count() < 80, "{}", page.lines().count());
         let table: Vec<_> = page.lines().filter(|line| line.starts_with("| optimizer state")).collect();
         assert!(table[0].contains(" 0 |"), "exact and measured agree: {table:?}");
+    }
+
+    #[test]
+    fn what_was_set_by_hand_is_told_with_its_value_and_where_it_ended() {
+        let (_folder, run) = sample::run("driven");
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        writer.append(&sample::update(1, 3.0)).unwrap();
+        for command in [
+            sample::command("learning_rate", 41, Some(1e-4)),
+            sample::command("learning_rate", 60, None),
+            sample::command("pause", 61, None),
+        ] {
+            writer.append(&command).unwrap();
+        }
+        writer.append(&sample::run_ended(&run)).unwrap();
+        let page = page_of(&run);
+        for line in [
+            "- update 41: learning_rate 1.000e-4, applied",
+            "- update 60: learning_rate back to the schedule, applied",
+            "- update 61: pause, applied",
+        ] {
+            assert!(page.lines().any(|told| told == line), "{line}: {page}");
+        }
     }
 
     #[test]

@@ -59,6 +59,35 @@ fn under_an_overlay_no_key_reaches_the_run() {
 }
 
 #[test]
+fn enter_starts_from_the_form_and_enlarges_the_plan_and_so_does_the_key_that_edits() {
+    let mut state = recorded::watching(Screen::Setup, "adamw");
+    let keys = Keymap::default();
+    let press = |state: &State, code| match translate(&keys, state, KeyEvent::new(code, KeyModifiers::NONE)) {
+        Some(Msg::Action(action)) => action,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(press(&state, KeyCode::Enter), Action::Start);
+    let draft = state.form.clone();
+    state.update(Msg::Action(Action::FocusNext));
+    for key in [KeyCode::Enter, KeyCode::Char('e')] {
+        for zoomed in [true, false] {
+            let action = press(&state, key);
+            assert!(state.update(Msg::Action(action)).is_empty(), "{action:?}");
+            assert_eq!((state.focus.zoomed, state.panel()), (zoomed, Panel::Plan), "{key:?}");
+        }
+    }
+    assert_eq!(state.form.resolved.config, draft.resolved.config, "the draft is left alone");
+    assert!(state.form.editing.is_none());
+    assert_eq!(press(&state, KeyCode::Char('s')), Action::Start);
+    // By its name it edits wherever the focus is.
+    state.form.assign("train.seed", "2").unwrap();
+    state.update(Msg::Action(Action::Palette));
+    "edit".chars().for_each(|c| drop(state.update(Msg::Input(Input::Char(c)))));
+    state.update(Msg::Submit);
+    assert!(state.form.editing.is_some() && state.panel() == Panel::Form);
+}
+
+#[test]
 fn keys_go_to_the_text_while_it_is_typed() {
     let mut state = recorded::watching(Screen::Setup, "adamw");
     state.form.assign("train.seed", "1").unwrap();

@@ -9,13 +9,17 @@ use ratatui::{
 use unicode_width::UnicodeWidthStr;
 
 use crate::{
-    app::{State, tensors::View},
+    app::{
+        State,
+        run::Status,
+        tensors::{Opened, View},
+    },
     protocol::{StateDetail, Strip, TensorState, state::figures},
     ui::{
         format,
         screens::{beside, gradient, heat, history, spread},
         theme::{Role, Theme},
-        widgets::{frame, heat_cell, heat_steps, span, title, write},
+        widgets::{frame, heat_cell, heat_steps, paragraph, span, title, write},
     },
 };
 
@@ -36,10 +40,16 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     }
     let inside = frame(heading, true, area, buffer, theme);
     let Some(detail) = &opened.detail else {
-        write(inside, 0, &Line::from(span("reading its state", Role::Dim, theme)), buffer);
+        sides(opened.view, theme, area, buffer);
+        let row = unread(state, opened, theme, inside, buffer).min(inside.height);
+        if opened.view == View::History {
+            // The record tells it, whatever becomes of the state.
+            let rest = Rect { y: inside.y + row, height: inside.height - row, ..inside };
+            history::draw(state, opened, theme, rest, buffer);
+        }
         return;
     };
-    // Every update that was looked into wrote its statistics into the record.
+    // What the record tells is of the update that it was told at.
     let looked = state.view().state.as_ref().map(|report| report.update);
     let mut row = facts(detail, looked, theme, inside, buffer);
     sides(opened.view, theme, area, buffer);
@@ -76,6 +86,19 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         let place = Rect { y: inside.y + row, height: inside.height - row, ..inside };
         heat::draw(heat::RECONSTRUCTED, heat, theme, place, buffer);
     }
+}
+
+/// Says why nothing is here of the opened parameter, and returns the row below.
+fn unread(state: &State, opened: &Opened, theme: &Theme, area: Rect, buffer: &mut Buffer) -> u16 {
+    let (text, role) = match &opened.problem {
+        Some(problem) => (problem.as_str(), Role::Warning),
+        None if state.replay.is_some() && state.status().is_some_and(Status::is_live) => {
+            ("the record that is played holds no values of it, only its history: press {key:view}", Role::Dim)
+        }
+        None => ("reading its state", Role::Dim),
+    };
+    let problem = theme.keys.told(text, state.context());
+    paragraph(area, 0, &problem, role, buffer, theme)
 }
 
 /// The sides there are, on the lower edge of the frame.
@@ -152,7 +175,7 @@ fn measured(tensor: &TensorState, looked: Option<u64>) -> Vec<(&'static str, Str
     if !errors.is_empty() {
         found.push(("8-bit error", errors.join(", ")));
     }
-    if let (Some(_), Some(update)) = (tensor.update_ratio, looked) {
+    if let (Some(_), Some(update)) = (tensor.update_ratio, tensor.measured_at.or(looked)) {
         found.push(("measured at", format::count(update)));
     }
     if let Some(untouched) = figure(figures::ROWS_NEVER_TOUCHED) {
@@ -333,6 +356,30 @@ fn histogram(strip: &Strip, theme: &Theme, area: Rect, row: u16, buffer: &mut Bu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_parameter_that_cannot_be_read_says_why_and_shows_its_history_all_the_same() {
+        use crate::app::{Msg, action::Action, action::Screen, recorded};
+        let mut state = recorded::watching(Screen::State, "adamw");
+        state.update(Msg::Action(Action::Open));
+        let seen = |state: &State| {
+            let area = Rect::new(0, 0, 60, 14);
+            let mut buffer = Buffer::empty(area);
+            draw(state, &Theme::default(), area, &mut buffer);
+            let row = |y| (0..60).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+            (0..14).map(row).collect::<Vec<String>>().join("\n")
+        };
+        assert!(seen(&state).contains("reading its state"), "{}", seen(&state));
+        state.tensors.opened.as_mut().unwrap().problem = Some("it has no checkpoint".into());
+        let text = seen(&state);
+        assert!(text.contains("it has no checkpoint") && !text.contains("reading"), "{text}");
+        state.tensors.opened.as_mut().unwrap().view = View::History;
+        let text = seen(&state);
+        assert!(text.contains("it has no checkpoint") && text.contains("rms"), "{text}");
+        state.tensors.opened.as_mut().unwrap().problem = None;
+        state.update(Msg::Replaying { speed: 1.0 });
+        assert!(seen(&state).contains("holds no values of it"), "{}", seen(&state));
+    }
 
     #[test]
     fn a_long_strip_is_averaged_into_the_cells_there_are() {

@@ -61,7 +61,9 @@ fn progress(state: &State, view: &RunView, theme: &Theme, area: Rect, buffer: &m
     if matches!(state.status(), Some(Status::Queued | Status::TakenOut)) {
         " not started".clone_into(&mut text);
     }
-    if live {
+    if live && view.paused {
+        text.push_str("  paused ");
+    } else if live {
         let eta = view.eta().map_or_else(|| "-".to_owned(), format::duration);
         text.push_str(&format!("  ETA ~{eta} "));
     }
@@ -177,8 +179,8 @@ fn under_cursor(state: &State, view: &RunView, update: u64, theme: &Theme, area:
     figures.extend(mean(view.rate.reading(update)).map(|rate| ("lr", format::rate(rate), Role::Rate)));
     let norm = mean(view.grad_norm.reading(update));
     figures.extend(norm.map(|norm| ("|grad|", format::number(norm), role(norm, Role::Strong))));
-    let happened = view.journal.iter().find(|entry| (read.first..=read.place.update).contains(&entry.update));
-    figures.extend(happened.map(|entry| ("-", entry.text.clone(), Role::Warning)));
+    let happened = view.happened(read.first..=read.place.update).join("; ");
+    figures.extend((!happened.is_empty()).then_some(("-", happened, Role::Warning)));
     figures
         .extend(mean(view.speed.reading(update)).map(|speed| ("tok/s", format::short(speed), Role::Strong)));
     figures.push(("time", format::duration(read.place.time), Role::Text));
@@ -207,4 +209,39 @@ fn window(state: &State, view: &RunView) -> Option<(u64, u64)> {
     state.status().filter(|status| status.is_live())?;
     let of = view.header.as_ref().map(|header| header.config.train.accumulate as u64).filter(|&of| of > 1)?;
     Some(view.window.map_or((0, of), |window| (window.micro_batches, window.of)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{Msg, action::Screen, focus::Panel, recorded};
+
+    fn seen(state: &State) -> [String; 2] {
+        let area = Rect::new(0, 0, 200, 2);
+        let mut buffer = Buffer::empty(area);
+        status(state, &Theme::default(), area, &mut buffer);
+        [0, 1].map(|y| (0..200).map(|x| buffer[(x, y)].symbol()).collect())
+    }
+
+    #[test]
+    fn a_paused_run_says_so_where_it_told_how_long_it_takes() {
+        let mut state = recorded::watching(Screen::Train, "adamw");
+        assert!(seen(&state)[0].contains("ETA ~"), "{:?}", seen(&state));
+        state.update(Msg::Events(vec![recorded::command("pause", 300, None)]));
+        let [first, _] = seen(&state);
+        assert!(first.contains("paused") && !first.contains("ETA"), "{first}");
+        state.update(Msg::Events(vec![recorded::command("resume", 300, None)]));
+        assert!(seen(&state)[0].contains("ETA ~"));
+    }
+
+    #[test]
+    fn under_the_cursor_all_that_happened_is_told_the_rate_by_hand_first() {
+        let mut state = recorded::watching(Screen::Train, "adamw");
+        let happened =
+            vec![recorded::command("step", 300, None), recorded::command("learning_rate", 300, Some(1e-4))];
+        state.update(Msg::Events(happened));
+        state.update(Msg::Point { panel: Panel::Loss, update: 300 });
+        let [_, second] = seen(&state);
+        assert!(second.contains("learning rate 1e-4: applied; step: applied"), "{second}");
+    }
 }

@@ -33,6 +33,8 @@ struct Scripted {
     failure: Option<Failure>,
     /// The update of the last pass.
     passed: u64,
+    /// Updates at which all was to be measured.
+    measured: Vec<u64>,
 }
 
 /// The update and the phase at which the device's library throws this.
@@ -64,7 +66,8 @@ impl Training for Scripted {
         PassTimes::default()
     }
 
-    fn update(&mut self, _: f64, _: bool) -> Outcome {
+    fn update(&mut self, _: f64, measure: bool) -> Outcome {
+        self.measured.extend(measure.then_some(self.passed));
         self.fail(self.passed, Phase::Update);
         self.outcomes.pop_front().unwrap()
     }
@@ -135,6 +138,8 @@ struct Ran {
     ending: Ending,
     events: Vec<Event>,
     run: RunDir,
+    /// Updates at which all was to be measured.
+    measured: Vec<u64>,
     _folder: tempfile::TempDir,
 }
 
@@ -165,6 +170,7 @@ fn ran_in(
         optimizer: optim::build(&config.optimizer),
         failure,
         passed: 0,
+        measured: Vec::new(),
     };
     let around = Surroundings {
         run: run.clone(),
@@ -183,7 +189,7 @@ fn ran_in(
     let windows = places.iter().map(|&(epoch, position)| Ok(window(epoch, position)));
     let ending = train(&around, &mut training, windows).unwrap();
     drop(around);
-    Ran { ending, events: written.iter().collect(), run, _folder: folder }
+    Ran { ending, events: written.iter().collect(), run, measured: training.measured, _folder: folder }
 }
 
 impl Ran {
@@ -257,6 +263,29 @@ fn a_pause_among_the_commands_that_nothing_ends_does_not_last_for_ever() {
     let ran = ran_in(None, &settings, &straight(9), &[GOOD; 9], |run| script::write(run, &script).unwrap());
     assert_eq!((ran.ending.reason, ran.ending.done.updates), (Reason::Stopped, 3));
     assert!(ran.alerts()[0].contains("goes on to the next one: stop at update 3"), "{:?}", ran.alerts());
+}
+
+#[test]
+fn what_a_single_step_did_is_measured_and_told_whatever_the_interval() {
+    let given = |at_update, command| Given { at_update, micro_batches: 0, deed: Deed::Command(command) };
+    let script = [
+        given(2, Command::Pause),
+        given(2, Command::Step),
+        given(3, Command::StepMicroBatch),
+        given(4, Command::Resume),
+    ];
+    let told = |every| {
+        let settings = ["train.max_updates=9", NO_WARMUP, every];
+        let ran =
+            ran_in(None, &settings, &straight(9), &[GOOD; 9], |run| script::write(run, &script).unwrap());
+        assert_eq!((ran.ending.reason, ran.ending.done.updates), (Reason::Finished, 9), "{every}");
+        let state = |event: &Event| if let Event::State(report) = event { Some(report.update) } else { None };
+        (ran.measured, ran.events.iter().filter_map(state).collect::<Vec<u64>>())
+    };
+    assert_eq!(told("log.state_every=50"), (vec![3, 4], vec![3, 4]));
+    assert_eq!(told("log.state_every=4"), (vec![3, 4, 8], vec![3, 4, 8]));
+    // Without state events there are none: the step is measured for whoever asks.
+    assert_eq!(told("log.state_every=0"), (vec![3, 4], Vec::new()));
 }
 
 #[test]
