@@ -86,7 +86,7 @@ mod tests {
         form.assign(PRESET, "distilbert-nano").unwrap();
         assert_eq!(form.default_of(batch), DefaultOf::Preset(Some("16")));
         assert_eq!(form.default_of(field("train.epochs")), DefaultOf::Preset(Some("3")));
-        assert_eq!(form.default_of(field(PRESET)), DefaultOf::Common("llama-nano"));
+        assert_eq!(form.default_of(field(PRESET)), DefaultOf::None);
         assert_eq!(form.default_of(field("train.accumulate")), DefaultOf::Common("1"));
         form.assign(PRESET, "llama-nano").unwrap();
         assert_eq!(form.default_of(batch), DefaultOf::Common("8"));
