@@ -1,5 +1,7 @@
 //! The draft of the next run: a form read off the table of fields.
 
+mod auto;
+mod defaults;
 mod earlier;
 mod fork;
 
@@ -7,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     config::{
-        ConfigError, Layers, OptimizerName, Resolved,
+        ConfigError, DeviceName, Layers, OptimizerName, Resolved,
         fields::{self, FIELDS, Field, Kind},
         grid, presets,
         printed::Key,
@@ -17,6 +19,8 @@ use crate::{
 };
 
 use super::{Settings, draft, input::TextLine};
+pub use defaults::DefaultOf;
+use defaults::Defaults;
 pub use earlier::Earlier;
 pub use fork::Origin;
 
@@ -61,6 +65,10 @@ pub struct Form {
     pub ledgers: Vec<(OptimizerName, Ledger)>,
     /// Every setting of `resolved` as it is printed.
     printed: Vec<(Key, String)>,
+    /// What the fields are with its preset alone.
+    defaults: Defaults,
+    /// What `auto` comes to here, once that is known.
+    auto: Option<DeviceName>,
     /// The run before.
     pub last: Option<Earlier>,
     /// Name of the next run, when one was given.
@@ -86,6 +94,8 @@ impl Form {
             untyped: None,
             error: None,
             ledgers: ledger::all(&resolved.config),
+            defaults: Defaults::of(resolved.config.model.name()),
+            auto: None,
             printed: resolved.config.entries(),
             resolved,
             last: None,
@@ -272,8 +282,9 @@ impl Form {
 
     /// Takes a draft that can be resolved, with what follows from it.
     fn adopt(&mut self, resolved: Resolved) {
-        self.ledgers = ledger::all(&resolved.config);
+        self.ledgers = ledger::all_where(&resolved.config, self.auto);
         self.printed = resolved.config.entries();
+        self.defaults.follow(resolved.config.model.name());
         self.resolved = resolved;
     }
 
@@ -320,6 +331,9 @@ impl Form {
         let base = Layers::new().with_toml(&draft::lines(settings), "that run").map_err(|e| e.to_string())?;
         let mut other = Self::new(base).map_err(|error| error.to_string())?;
         (other.last, other.focused) = (self.last.take(), self.focused);
+        if let Some(device) = self.auto {
+            other.auto_is(device);
+        }
         if !other.keys().contains(&other.focused) {
             other.focused = PRESET;
         }

@@ -56,6 +56,12 @@ pub struct Rooms {
     waiting: bool,
     /// The device that was asked for, the one that it is, and its memory.
     told: Option<(DeviceName, DeviceName, Option<Room>)>,
+    /// When the memory of this machine was asked for beside a run that trains on its processor.
+    machine_asked: Option<f64>,
+    /// It is what the answer that is on its way tells.
+    of_machine: bool,
+    /// The memory of this machine, as it was told last.
+    machine: Option<Room>,
 }
 
 impl State {
@@ -64,6 +70,16 @@ impl State {
         let wanted = self.form.resolved.config.train.device;
         let (asked, is, room) = self.rooms.told?;
         (asked == wanted).then_some(()).and(room).map(|room| (is, room))
+    }
+
+    /// The memory of this machine, while the watched run trains on its processor: what is free changes with all that runs
+    /// here, and of a run that has ended nobody knows what was free then.
+    pub fn machine(&self) -> Option<Room> {
+        self.rooms.machine.filter(|_| self.trains_on_processor())
+    }
+
+    fn trains_on_processor(&self) -> bool {
+        self.is_live() && self.run.header.as_ref().is_some_and(|header| !on_gpu(&header.device))
     }
 
     /// What the draft has otherwise than the last run: key, value here and value there. A device that was chosen by
@@ -84,10 +100,16 @@ impl State {
         Some(room.fit(self.form.ledger()?.total_bytes_estimated))
     }
 
-    /// Asks for the memory of the draft's device while the draft is shown: at once when it is another device, else now and
-    /// then.
+    /// Asks for the memory of the draft's device while the draft is shown, at once when it is another device, else now and
+    /// then; and for that of this machine while a run is shown that trains on its processor.
     pub(super) fn ask_room(&mut self) -> Option<Effect> {
-        if self.screen != Screen::Setup || self.rooms.waiting {
+        if self.rooms.waiting {
+            return None;
+        }
+        if self.screen == Screen::Train && self.trains_on_processor() {
+            return self.ask_machine();
+        }
+        if self.screen != Screen::Setup {
             return None;
         }
         let wanted = self.form.resolved.config.train.device;
@@ -101,11 +123,33 @@ impl State {
         Some(Effect::LoadRoom { asked: wanted, device: is })
     }
 
+    fn ask_machine(&mut self) -> Option<Effect> {
+        let now = self.now;
+        if self.rooms.machine_asked.is_some_and(|asked| now - asked < LOOK_AGAIN) {
+            return None;
+        }
+        self.rooms.machine_asked = Some(now);
+        (self.rooms.of_machine, self.rooms.waiting) = (true, true);
+        Some(Effect::LoadRoom { asked: DeviceName::Flex, device: DeviceName::Flex })
+    }
+
     /// Takes the answer. Returns whether the screen says something else now.
     pub(super) fn room_told(&mut self, asked: DeviceName, is: DeviceName, room: Option<Room>) -> bool {
         self.rooms.waiting = false;
         let far =
             |old: Room, new: Room| old.total != new.total || old.free.abs_diff(new.free) > old.total / NOISE;
+        let mut seen = false;
+        if !matches!(is, DeviceName::LibtorchCuda(_))
+            && let Some(new) = room
+            && self.rooms.machine.is_none_or(|old| far(old, new))
+        {
+            self.rooms.machine = Some(new);
+            seen = self.screen == Screen::Train;
+        }
+        // The draft may be of another device.
+        if std::mem::take(&mut self.rooms.of_machine) {
+            return seen;
+        }
         let same = match (self.rooms.told, room) {
             (Some((before, was, Some(old))), Some(new)) => (before, was) == (asked, is) && !far(old, new),
             (Some((before, was, None)), None) => (before, was) == (asked, is),
@@ -114,15 +158,23 @@ impl State {
         if !same {
             self.rooms.told = Some((asked, is, room));
         }
+        if asked == DeviceName::Auto {
+            self.form.auto_is(is);
+        }
         !same
     }
+}
+
+/// Whether a device, as a record names it, has memory of its own.
+pub fn on_gpu(device: &str) -> bool {
+    device.starts_with("libtorch-cuda")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        app::{Msg, Options, form::Earlier},
+        app::{Msg, Options, form::Earlier, recorded},
         config::Layers,
     };
 
@@ -163,6 +215,45 @@ mod tests {
         assert_eq!(changed(&state), ["train.device"], "it would train elsewhere than before");
         state.form.assign("train.device", "libtorch-cpu").unwrap();
         assert_eq!(changed(&state), ["train.device"], "and so it would where somebody chose");
+    }
+
+    #[test]
+    fn the_draft_is_counted_for_what_auto_comes_to() {
+        let mut state = State::new(Layers::new(), Options::default(), Screen::Setup).unwrap();
+        let total = |state: &State| state.form.ledger().unwrap().total_bytes_estimated;
+        let flex = total(&state);
+        let revision = state.revision;
+        let is = DeviceName::LibtorchCpu;
+        state.update(Msg::Room { asked: DeviceName::Auto, device: is, room: None });
+        assert!(total(&state) < flex && state.revision > revision);
+        let libtorch = total(&state);
+        state.form.assign("train.device", "libtorch-cpu").unwrap();
+        assert_eq!(total(&state), libtorch, "the plan is that of the run that starts");
+        state.form.assign("train.device", "flex").unwrap();
+        state.update(Msg::Room { asked: DeviceName::Flex, device: DeviceName::Flex, room: None });
+        assert_eq!(total(&state), flex);
+        state.form.assign("train.device", "auto").unwrap();
+        assert_eq!(total(&state), libtorch);
+    }
+
+    #[test]
+    fn the_machine_is_looked_at_beside_a_run_on_its_processor() {
+        let mut state = recorded::watching(Screen::Train, "adamw");
+        let flex = DeviceName::Flex;
+        let before = state.room();
+        assert_eq!(looks(&state.update(Msg::Tick { now: 7.0 })), [(flex, flex)]);
+        assert!(looks(&state.update(Msg::Tick { now: 60.0 })).is_empty(), "the answer is awaited");
+        let room = Room { total: 16 * GIB, free: 3 * GIB };
+        let revision = state.revision;
+        state.update(Msg::Room { asked: flex, device: flex, room: Some(room) });
+        assert!(state.revision > revision);
+        assert_eq!(state.machine(), Some(room));
+        assert_eq!(state.room(), before, "what is known of the draft's device stays");
+        assert_eq!(looks(&state.update(Msg::Tick { now: 61.0 })), [(flex, flex)]);
+        let mut gpu = recorded::on_gpu();
+        assert!(looks(&gpu.update(Msg::Tick { now: 70.0 })).is_empty());
+        assert_eq!(gpu.machine(), None, "that is not where it trains");
+        assert_eq!(recorded::short().machine(), None, "it has ended");
     }
 
     #[test]

@@ -73,7 +73,7 @@ fn interrupting_before_the_worker_listens_stops_it_as_soon_as_it_does() {
     let mut state = watching(Screen::Train);
     state.link = Link::default();
     assert!(act(&mut state, Action::Interrupt).is_empty());
-    assert!(state.update(Msg::Tick { now: 1.0 }).is_empty());
+    assert!(sent(&state.update(Msg::Tick { now: 1.0 })).is_empty());
     state.update(Msg::Connected(Control::Full));
     assert_eq!(sent(&state.update(Msg::Tick { now: 2.0 })), [Command::Stop]);
     assert!(state.update(Msg::Tick { now: 3.0 }).is_empty(), "it is sent once");

@@ -2,12 +2,13 @@
 
 use serde_json::json;
 
-use super::{output, settings::Settings};
+use super::{output, progress::Waiting, settings::Settings};
 use crate::{
-    config::{Config, Task},
+    config::{Config, DeviceName, Task},
     ledger,
     protocol::SCHEMA,
     run::{
+        libtorch::{self, Chosen, LibtorchError},
         table::Table,
         text::{bytes, count, dash},
     },
@@ -28,8 +29,20 @@ pub struct Args {
 /// # Errors
 /// The configuration cannot be used.
 pub fn run(args: Args) -> anyhow::Result<i32> {
-    let config = args.settings.resolve()?.config;
+    let waiting = Waiting::on("asking the devices");
+    let config = settled(args.settings.resolve()?.config, libtorch::choose);
+    drop(waiting);
     if args.json { output::json(&as_json(&config)) } else { output::text(&as_table(&config)) }
+}
+
+/// The configuration with the device that a run of it would get, where it is left to the program: what the passes keep
+/// depends on it. A device that was named stays, whether it can train here or not.
+fn settled(mut config: Config, choose: impl FnOnce(DeviceName) -> Result<Chosen, LibtorchError>) -> Config {
+    if config.train.device == DeviceName::Auto {
+        let chosen = libtorch::choose_for(&config, choose);
+        config.train.device = chosen.map_or(DeviceName::Flex, |chosen| chosen.device);
+    }
+    config
 }
 
 fn as_json(config: &Config) -> serde_json::Value {
@@ -53,6 +66,7 @@ fn as_json(config: &Config) -> serde_json::Value {
     json!({
         "schema": SCHEMA,
         "model": config.model.name(),
+        "device": config.train.device.to_string(),
         "parameters": model.parameters,
         "tensors": model.parameter_tensors,
         "micro_batch": config.train.micro_batch,
@@ -104,9 +118,50 @@ fn as_table(config: &Config) -> String {
         ]);
     }
     text.push_str(&table.aligned());
-    text.push_str(match known {
-        true => "\n* chosen.  ~ estimated; everything else is counted from shapes.\n",
-        false => "\n* chosen.  Counted from shapes; what the passes keep comes on top, a run measures it.\n",
+    text.push_str(&match known {
+        true => {
+            let device = config.train.device;
+            format!("\n* chosen.  ~ estimated for {device}; everything else is counted from shapes.\n")
+        }
+        false => "\n* chosen.  Counted from shapes; what the passes keep comes on top, a run measures it.\n"
+            .to_owned(),
     });
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Layers;
+
+    fn config(device: &str) -> Config {
+        let setting = format!("train.device={device}");
+        Layers::new().with_assignment(&setting).unwrap().resolve().unwrap().config
+    }
+
+    #[test]
+    fn the_plan_is_that_of_the_device_a_run_would_get() {
+        let libtorch = |_| Ok(Chosen { program: "worker".into(), device: DeviceName::LibtorchCpu });
+        let auto = settled(config("auto"), libtorch);
+        assert_eq!(auto, config("libtorch-cpu"));
+        assert_eq!(as_json(&auto)["device"], "libtorch-cpu");
+        let total =
+            |config: &Config| as_json(config)["optimizers"][0]["total_bytes_estimated"].as_u64().unwrap();
+        assert!(total(&auto) < total(&config("flex")));
+        assert!(as_table(&auto).contains("~ estimated for libtorch-cpu"));
+    }
+
+    #[test]
+    fn nobody_is_asked_about_a_device_that_was_named_and_a_plan_does_not_fail_for_libtorch() {
+        for named in ["flex", "libtorch-cpu", "libtorch-cuda:7"] {
+            let mut asked = false;
+            let settled = settled(config(named), |_| {
+                asked = true;
+                Err(LibtorchError::NotFound)
+            });
+            assert_eq!((settled, asked), (config(named), false));
+        }
+        let broken = |_| Err(LibtorchError::NotFound);
+        assert_eq!(settled(config("auto"), broken), config("flex"));
+    }
 }

@@ -8,7 +8,7 @@ pub mod shapes;
 pub mod state;
 
 use crate::{
-    config::{Config, OptimizerName, Precision},
+    config::{Config, DeviceName, OptimizerName, Precision},
     protocol::Ledger,
 };
 
@@ -68,4 +68,36 @@ fn with(config: &Config, parameters: &[ParameterShape], optimizer: OptimizerName
 pub fn all(config: &Config) -> Vec<(OptimizerName, Ledger)> {
     let parameters = parameters(&config.model);
     OptimizerName::ALL.into_iter().map(|name| (name, with(config, &parameters, name))).collect()
+}
+
+/// The same where `auto` comes to that device: what the passes keep depends on it.
+pub fn all_where(config: &Config, auto: Option<DeviceName>) -> Vec<(OptimizerName, Ledger)> {
+    match auto.filter(|_| config.train.device == DeviceName::Auto) {
+        None => all(config),
+        Some(device) => {
+            let mut settled = config.clone();
+            settled.train.device = device;
+            all(&settled)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Layers;
+
+    #[test]
+    fn what_auto_comes_to_counts_and_a_device_that_was_named_stays() {
+        let config = |device: &str| {
+            let layers = Layers::new().with_assignment(&format!("train.device={device}")).unwrap();
+            layers.resolve().unwrap().config
+        };
+        let cpu = Some(DeviceName::LibtorchCpu);
+        let [auto, flex, libtorch] = ["auto", "flex", "libtorch-cpu"].map(config);
+        assert_eq!(all_where(&auto, cpu), all(&libtorch));
+        assert_ne!(all_where(&auto, cpu), all(&flex));
+        assert_eq!(all_where(&flex, cpu), all(&flex));
+        assert_eq!(all_where(&auto, None), all(&flex), "until it is known");
+    }
 }

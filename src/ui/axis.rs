@@ -54,6 +54,18 @@ impl Scale {
         if self.log { self.log_ticks(most) } else { self.linear_ticks(most) }
     }
 
+    /// The same where there is nothing between whole numbers: updates, tokens.
+    pub fn whole_ticks(&self, most: usize) -> Vec<(f64, String)> {
+        let named = |value: f64| (value, format::tick(value, 1.0));
+        if !self.log {
+            let step = round_step((self.high - self.low) / most.max(1) as f64).max(1.0);
+            return multiples(self.low, self.high, step).map(named).collect();
+        }
+        let whole = |value: &f64| (value - value.round()).abs() < 1e-9 * value.abs();
+        let ticks = self.log_ticks(most).into_iter().map(|(value, _)| value);
+        ticks.filter(whole).map(|value| named(value.round())).collect()
+    }
+
     fn linear_ticks(&self, most: usize) -> Vec<(f64, String)> {
         let step = round_step((self.high - self.low) / most.max(1) as f64);
         multiples(self.low, self.high, step).map(|value| (value, format::tick(value, step))).collect()
@@ -136,6 +148,22 @@ mod tests {
         }
         assert!((Scale::new(2.0, 2.0, true).place(2.0) - 0.5).abs() < 1e-9);
         assert_eq!(Scale::linear(3.0, 1.0), Scale::linear(1.0, 3.0));
+    }
+
+    #[test]
+    fn there_is_no_tick_between_whole_numbers() {
+        let whole = |low, high, log, most| -> Vec<String> {
+            Scale::new(low, high, log).whole_ticks(most).into_iter().map(|(_, label)| label).collect()
+        };
+        assert_eq!(whole(1.0, 2.0, false, 5), ["1", "2"]);
+        assert_eq!(whole(1.0, 3.0, false, 10), ["1", "2", "3"]);
+        assert_eq!(whole(1.0, 1.0, false, 5), ["1"], "one update");
+        assert_eq!(whole(0.0, 600.0, false, 6), ["0", "100", "200", "300", "400", "500", "600"]);
+        assert_eq!(whole(1.0, 3.0, true, 8), ["1", "2"]);
+        assert_eq!(whole(3.0, 4.0, true, 8), ["3", "4"]);
+        assert_eq!(whole(1.0, 1.0, true, 5), ["1", "2"]);
+        assert_eq!(whole(1.0, 1000.0, true, 4), ["1", "10", "100", "1000"]);
+        assert_eq!(labels(Scale::new(1.0, 2.0, false), 5).len(), 6, "of what can be divided there is more");
     }
 
     #[test]

@@ -31,6 +31,14 @@ pub struct Line {
     pub plain: char,
 }
 
+impl Line {
+    /// A letter where it ends, which tells lines apart without colours; nothing where none of it can be seen.
+    pub fn ended_by(&self, sign: char) -> Option<Self> {
+        let end = self.points.iter().rev().find(|point| point.1.is_finite()).copied()?;
+        Some(Self { points: vec![end], style: self.style, stroke: Stroke::Points(sign), plain: sign })
+    }
+}
+
 /// A vertical line with a letter on top.
 #[derive(Debug, Clone, Copy)]
 pub struct Mark {
@@ -54,6 +62,8 @@ pub struct Chart {
     pub from_zero: bool,
     /// Seconds, so that the x axis reads as a clock.
     pub x_is_time: bool,
+    /// x may lie between whole numbers, as bytes in MiB do and updates do not.
+    pub x_has_fractions: bool,
     /// What is said when there is nothing to draw.
     pub empty: &'static str,
     /// Marks at the bottom where a solid line has a gap.
@@ -187,9 +197,10 @@ impl Chart {
 
     fn x_axis(&self, scale: &Scale, plot: Rect, buffer: &mut Buffer, theme: &Theme) {
         let most = (usize::from(plot.width) / 10).clamp(3, 10);
-        let ticks = match self.x_is_time && !scale.is_log() {
-            true => axis::time_ticks(scale, most),
-            false => scale.ticks(most),
+        let ticks = match (self.x_is_time, self.x_has_fractions) {
+            (true, _) if !scale.is_log() => axis::time_ticks(scale, most),
+            (false, false) => scale.whole_ticks(most),
+            _ => scale.ticks(most),
         };
         let mut free_from = plot.x;
         for (value, label) in ticks {
@@ -271,10 +282,23 @@ impl Chart {
                 set(buffer, (x, plot.bottom() - 1), '✗', style);
             }
         }
-        for ((x, y), sign, line) in signs {
-            let (x, y) = (plot.x + (x as usize / across) as u16, plot.y + (y as usize / down) as u16);
+        let cell_of =
+            |(x, y): (i32, i32)| (plot.x + (x as usize / across) as u16, plot.y + (y as usize / down) as u16);
+        // A letter stands for a whole line: it lies over what is a point, and none lies over another.
+        let (letters, points): (Vec<_>, Vec<_>) =
+            signs.into_iter().partition(|(_, sign, _)| sign.is_ascii_alphabetic());
+        for (at, sign, line) in points {
             let sign = if theme.ascii { line.plain } else { sign };
-            set(buffer, (x, y), sign, line.style);
+            set(buffer, cell_of(at), sign, line.style);
+        }
+        let mut taken: Vec<(u16, u16)> = Vec::with_capacity(letters.len());
+        for (at, sign, line) in letters {
+            let (x, y) = cell_of(at);
+            let right = (x..plot.right()).find(|x| !taken.contains(&(*x, y)));
+            let beside = right.or_else(|| (plot.left()..x).rev().find(|x| !taken.contains(&(*x, y))));
+            let place = (beside.unwrap_or(x), y);
+            taken.push(place);
+            set(buffer, place, sign, line.style);
         }
     }
 

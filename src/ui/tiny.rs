@@ -71,7 +71,7 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         let told = format::wrap(&theme.keys.told(&notice.text, state.context()), width);
         lines.splice(1..1, told.into_iter().map(|line| (line, role)));
     }
-    lines.push((format!("panels: {MIN_WIDTH}x{MIN_HEIGHT}"), Role::Dim));
+    lines.push((format!("panels need {MIN_WIDTH}x{MIN_HEIGHT}"), Role::Dim));
     print(lines, theme, area, buffer);
 }
 

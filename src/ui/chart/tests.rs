@@ -88,3 +88,37 @@ fn a_logarithmic_x_axis_has_even_decades_and_is_read_back() {
     assert!(left.is_some_and(|x| x < 2.0) && right.is_some_and(|x| (x - 1000.0).abs() < 1e-6));
     assert_eq!((chart.x_at(area, 0, 3), chart.x_at(area, 5, 16)), (None, None), "not on the axes");
 }
+
+#[test]
+fn letters_lie_over_points_and_never_over_one_another() {
+    let sign = |x, y, sign| Line { stroke: Stroke::Points(sign), plain: 'o', ..line(&[(x, y)]) };
+    let chart = Chart {
+        lines: vec![
+            line(&[(0.0, 0.0), (10.0, 10.0)]),
+            sign(5.0, 5.0, 'A'),
+            sign(5.0, 5.0, 'B'),
+            sign(5.0, 5.0, '●'),
+            sign(10.0, 10.0, 'C'),
+            sign(10.0, 10.0, 'D'),
+            sign(10.0, 10.0, 'E'),
+        ],
+        ..Chart::default()
+    };
+    for ascii in [false, true] {
+        let rows = drawn(&chart, 40, 11, ascii);
+        let all = rows.concat();
+        assert!(all.contains("AB"), "{rows:#?}");
+        assert!(rows[0].ends_with("EDC"), "at the edge to the left: {rows:#?}");
+        assert!(!all.contains('●'), "{rows:#?}");
+    }
+}
+
+#[test]
+fn between_two_updates_there_is_no_tick() {
+    let chart = Chart { lines: vec![line(&[(1.0, 5.0), (2.0, 4.0)])], ..Chart::default() };
+    let axis = |chart: &Chart| drawn(chart, 80, 12, false)[11].clone();
+    let labels = axis(&chart);
+    assert_eq!(labels.split_whitespace().collect::<Vec<_>>(), ["1", "2"]);
+    let chart = Chart { x_has_fractions: true, ..chart };
+    assert!(axis(&chart).contains("1.2"), "{}", axis(&chart));
+}

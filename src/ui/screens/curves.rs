@@ -110,14 +110,12 @@ fn loss(state: &State, theme: &Theme, slice: &Slice) -> Chart {
     for (at, _, loss, val) in state.overlaid() {
         let points = if beta > 0.0 { loss.smoothed_in(slice, beta) } else { loss.points_in(slice) };
         let (style, plain) = (theme.style(Role::Run(at)), PLAIN[at % PLAIN.len()]);
-        // The letter at the end of each line tells them apart without colours.
-        let end = points.iter().rev().find(|point| point.1.is_finite()).copied();
-        let sign = legend::letter(at);
-        lines.push(Curve { points, style, stroke: Stroke::Solid, plain });
+        let curve = Curve { points, style, stroke: Stroke::Solid, plain };
+        let end = curve.ended_by(legend::letter(at));
+        lines.push(curve);
         let points = val.points_in(slice);
         lines.push(Curve { points, style, stroke: Stroke::Points('◇'), plain });
-        let points = end.into_iter().collect();
-        lines.push(Curve { points, style, stroke: Stroke::Points(sign), plain: sign });
+        lines.extend(end);
     }
     if beta > 0.0 {
         lines.push(Curve {

@@ -14,6 +14,7 @@ use crate::{
     },
     ui::{
         chart::{Chart, Line as Curve, Stroke},
+        legend::letter,
         theme::{Role, Theme},
         widgets::{span, write},
     },
@@ -45,11 +46,14 @@ pub fn draw(state: &State, opened: &Opened, theme: &Theme, area: Rect, buffer: &
     let mut heading =
         vec![span(if area.width < 60 { "rms, log  " } else { "rms by update, log  " }, Role::Title, theme)];
     for (at, name) in history.rms.keys().enumerate() {
-        let sign = if theme.ascii { PLAIN[at % PLAIN.len()].to_string() } else { "●".to_owned() };
-        heading.push(span(format!("{sign} {name}  "), Role::Run(at), theme));
+        heading.push(span(format!("{} {name}  ", letter(at)), Role::Run(at), theme));
     }
     let empty = if history.loaded { "the record says nothing of it yet" } else { "reading the record" };
-    let lines = history.rms.values().enumerate().map(|(at, series)| curve(at, series)).collect();
+    let mut lines: Vec<Curve> =
+        history.rms.values().enumerate().map(|(at, series)| curve(at, series)).collect();
+    // The letter at the end of each line tells them apart without colours.
+    let ends: Vec<Curve> = (0..).zip(&lines).filter_map(|(at, line)| line.ended_by(letter(at))).collect();
+    lines.extend(ends);
     panel(Line::from(heading), Chart { lines, log_y: true, empty, ..Chart::default() }, theme, above, buffer);
     let heading = Line::from(span(
         "update/param: rms of the update over that of the parameter, log",
@@ -64,4 +68,38 @@ fn panel(heading: Line<'_>, chart: Chart, theme: &Theme, area: Rect, buffer: &mu
     write(area, 0, &heading, buffer);
     let inside = Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(1), ..area };
     chart.draw(inside, buffer, theme);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{action::Screen, recorded, series::Place};
+
+    #[test]
+    fn every_line_ends_in_the_letter_of_its_state() {
+        let state = recorded::watching(Screen::State, "adamw8bit");
+        let mut opened = Opened::new("a");
+        for (at, name) in ["absmax1", "absmax2", "state1", "state2"].into_iter().enumerate() {
+            let mut series = Series::default();
+            // The first two are the same number all along.
+            let size = at.max(1) as f64;
+            for update in 1..=300 {
+                let place = Place { update, tokens: 512 * update, time: update as f64 };
+                series.push(place, size / update as f64);
+            }
+            opened.history.rms.insert(name.into(), series);
+        }
+        let area = Rect::new(0, 0, 90, 24);
+        for theme in [Theme::default(), Theme { ascii: true, ..Theme::default() }] {
+            let mut buffer = Buffer::empty(area);
+            draw(&state, &opened, &theme, area, &mut buffer);
+            let row =
+                |y: u16| (0..area.width).map(|x| buffer[(x, y)].symbol().to_owned()).collect::<String>();
+            assert!(row(0).contains("A absmax1  B absmax2  C state1  D state2"), "{}", row(0));
+            let ends: String = (1..14).map(row).collect();
+            for letter in ['A', 'B', 'C', 'D'] {
+                assert_eq!(ends.matches(letter).count(), 1, "{letter}: {ends}");
+            }
+        }
+    }
 }

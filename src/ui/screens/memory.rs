@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Lines it needs to show everything without a GPU.
-const HEIGHT: u16 = 18;
+const HEIGHT: u16 = 19;
 
 /// Lines it needs to show everything that this run tells, and a line between what is counted and what is measured.
 pub fn height(view: &RunView) -> u16 {
@@ -28,8 +28,8 @@ pub fn height(view: &RunView) -> u16 {
     let rows = rows(host, view.peaks(), &ledger);
     let totals = [host.gpu_device_total.is_some(), host.gpu_retries > Some(0), !load(host).is_empty()];
     let shown = rows.len() + totals.into_iter().filter(|shown| *shown).count();
-    // Frame, ledger with remainder and limit, the line between, and the heading; what is measured; the processor; a note of two lines.
-    2 + 9 + 2 + shown as u16 + 1 + if host.gpu_note.is_some() { 2 } else { 0 }
+    // Frame, ledger with remainder, peak and limit, the line between, and the heading; what is measured; the processor; a note of two lines.
+    2 + waterfall::ROWS + 3 + 2 + shown as u16 + 1 + if host.gpu_note.is_some() { 2 } else { 0 }
 }
 
 /// Name, bytes, colour and letter of each category.
@@ -79,16 +79,20 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         write(inside, 0, &Line::from(span("no ledger yet", Role::Dim, theme)), buffer);
         return;
     };
-    // With room for everything: the remainder, the part of the device, and a line between counted and measured.
+    // With room for everything: the remainder, the peak, the part of the device, and a line between counted and measured.
+    // With less, as much of that as leaves room for what each source tells.
     let full = area.height >= height(view);
-    let mut row = waterfall::draw(view, &header.ledger, theme, inside, buffer, full);
+    let spare = if full { 3 } else { spare(view, &header.ledger, inside.height) };
+    let more = match spare {
+        0 => 0,
+        1 | 2 => 1,
+        _ => 2,
+    };
+    let mut row = waterfall::draw(view, &header.ledger, theme, inside, buffer, more);
     let limit = waterfall::limit(state, view);
     if let Some(limit) = limit {
-        let (left, all) = (format::bytes(limit.headroom()), format::bytes(limit.total));
-        let texts =
-            [format!(" headroom {left} of {all} "), format!(" headroom {left} "), format!(" {left} free ")];
-        corner_first(area, &texts, theme, buffer);
-        if full {
+        corner_first(area, &limit.told(), theme, buffer);
+        if spare >= 2 {
             waterfall::bar(limit, theme, inside, row, buffer);
             row += 1;
         }
@@ -101,6 +105,14 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         Rect { y: inside.y + row.min(inside.height), height: inside.height.saturating_sub(row), ..inside },
         buffer,
     );
+}
+
+/// Rows left of so many beside the ledger, the heading of what is measured, and what each source tells.
+fn spare(view: &RunView, ledger: &Ledger, height: u16) -> u16 {
+    let none = Host::default();
+    let rows = rows(view.host.as_ref().unwrap_or(&none), view.peaks(), ledger);
+    let told = rows.iter().filter(|row| matches!(row, Row::Told { .. })).count() as u16;
+    height.saturating_sub(waterfall::ROWS + 1 + told)
 }
 
 /// What the worker measured, and where each figure comes from.
@@ -233,6 +245,30 @@ fn rows(host: &Host, peaks: Peaks, ledger: &Ledger) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::{action::Screen, recorded};
+
+    #[test]
+    fn a_small_panel_has_the_remainder_and_the_limit_too() {
+        let drawn = |state: &State, height: u16| -> String {
+            // As wide as on a screen of 80 columns.
+            let area = Rect::new(0, 0, 33, height);
+            let mut buffer = Buffer::empty(area);
+            draw(state, &Theme::default(), area, &mut buffer);
+            area.positions().map(|at| buffer[at].symbol().to_owned()).collect()
+        };
+        let state = recorded::watching(Screen::Train, "adamw");
+        // As high as on one of 24 lines.
+        let text = drawn(&state, 14);
+        for part in ["total", "rest: data, temp", "machine's peak", "allocator", "RSS (OS)", "headroom"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let text = drawn(&state, 13);
+        assert!(text.contains("rest: data, temp") && text.contains("RSS (OS)"), "{text}");
+        let text = drawn(&state, 12);
+        assert!(!text.contains("rest: data") && text.contains("RSS (OS)"), "what is measured stays: {text}");
+        assert!(drawn(&state, HEIGHT).contains("= peak, allocator"));
+        assert!(drawn(&state, HEIGHT).contains("CPU"));
+    }
 
     #[test]
     fn what_lies_between_two_sources_is_their_difference_or_nothing() {

@@ -10,7 +10,7 @@ use crate::{
         form::Form,
         room::{Fit, Room},
     },
-    config::{OptimizerName, schedule},
+    config::{OptimizerName, printed::Key, schedule},
     protocol::Ledger,
     ui::{
         chart::{Chart, Line as Curve, Stroke},
@@ -21,8 +21,6 @@ use crate::{
     },
 };
 
-/// Lines of the plan besides one of figures and one of a bar for each optimizer: without room for all, the bars go.
-const BELOW: usize = 14;
 /// Columns of an optimizer's name with its mark, of a figure, and of the words whether it fits.
 const NAME: usize = 12;
 const FIGURE: usize = 10;
@@ -38,12 +36,26 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     heading.push_span(span("bytes exact, ~ estimated ", Role::Dim, theme));
     let inside = frame(heading, focused, area, buffer, theme);
     let room = state.room().map(|(_, room)| room);
+    let width = usize::from(inside.width);
+    let facts = facts(state, width);
+    let changed = if form.last.is_some() { state.changes() } else { Vec::new() };
     let mut row = table(form, room, theme, inside, buffer);
-    row = facts(state, theme, inside, row + 1, buffer);
+    // The bars say again what the figures say: without room for all, they go.
+    let notes: usize = form.resolved.notes.iter().map(|note| format::wrap(note, width).len()).sum();
+    let below = 1 + facts.len() + notes + 2 + changed.len();
+    if usize::from(row) + form.ledgers.len() + 2 + below <= usize::from(inside.height) {
+        row = bars(form, theme, inside, row + 1, buffer);
+    }
+    row += 1;
+    for (name, value, role) in facts {
+        let spans = vec![span(format!("{name:<FACT$}"), Role::Dim, theme), span(value, role, theme)];
+        write(inside, row, &Line::from(spans), buffer);
+        row += 1;
+    }
     for note in &form.resolved.notes {
         row = paragraph(inside, row, note, Role::Warning, buffer, theme);
     }
-    row = changes(state, theme, inside, row + 1, buffer);
+    row = changes(form, changed, theme, inside, row + 1, buffer);
     if inside.height > row + 8 {
         preview(
             form,
@@ -91,7 +103,6 @@ fn table(form: &Form, device: Option<Room>, theme: &Theme, area: Rect, buffer: &
     let head: String = shown.iter().map(|(name, _)| format!("{name:>FIGURE$}")).collect();
     write(area, 0, &Line::from(span(format!("{:NAME$}{head}", ""), Role::Dim, theme)), buffer);
     let mut row = 1;
-    let most = form.ledgers.iter().map(|(_, ledger)| ledger.total_bytes_estimated).max().unwrap_or(1);
     for (name, ledger) in &form.ledgers {
         let chosen = *name == form.optimizer();
         let role = if chosen { Role::Strong } else { Role::Text };
@@ -117,10 +128,12 @@ fn table(form: &Form, device: Option<Room>, theme: &Theme, area: Rect, buffer: &
         write(area, row, &Line::from(spans), buffer);
         row += 1;
     }
-    if usize::from(area.height) < 2 * form.ledgers.len() + BELOW {
-        return row;
-    }
-    row += 1;
+    row
+}
+
+/// One bar an optimizer, and what is in it.
+fn bars(form: &Form, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Buffer) -> u16 {
+    let most = form.ledgers.iter().map(|(_, ledger)| ledger.total_bytes_estimated).max().unwrap_or(1);
     for (name, ledger) in &form.ledgers {
         bar(*name, ledger, most, theme, area, row, buffer);
         row += 1;
@@ -164,10 +177,11 @@ fn legend(theme: &Theme, area: Rect, row: u16, buffer: &mut Buffer) -> u16 {
     row + 1
 }
 
-fn facts(state: &State, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Buffer) -> u16 {
+/// What the draft would do and take: name, value and colour of each figure.
+fn facts(state: &State, width: usize) -> Vec<(&'static str, String, Role)> {
     let form = &state.form;
     let train = &form.resolved.config.train;
-    let Some(ledger) = form.ledger() else { return row };
+    let Some(ledger) = form.ledger() else { return Vec::new() };
     let effective = train.effective_batch();
     let tokens = (effective * train.seq_len) as u64;
     let total = ledger.total_bytes_estimated;
@@ -206,22 +220,22 @@ fn facts(state: &State, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Bu
             format!("~{total} in {free} free"),
             format!("~{total}/{free}"),
         ];
-        let width = usize::from(area.width).saturating_sub(FACT);
-        let text = format::first_fitting(&texts, width).to_owned();
+        let text = format::first_fitting(&texts, width.saturating_sub(FACT)).to_owned();
         facts.push((fit.as_str(), text, sign_of(fit).1));
     }
-    for (name, value, role) in facts {
-        let spans = vec![span(format!("{name:<FACT$}"), Role::Dim, theme), span(value, role, theme)];
-        write(area, row, &Line::from(spans), buffer);
-        row += 1;
-    }
-    row
+    facts
 }
 
 /// What differs from the last run.
-fn changes(state: &State, theme: &Theme, area: Rect, mut row: u16, buffer: &mut Buffer) -> u16 {
-    let Some(last) = &state.form.last else { return row };
-    let changes = state.changes();
+fn changes(
+    form: &Form,
+    changes: Vec<(Key, String, String)>,
+    theme: &Theme,
+    area: Rect,
+    mut row: u16,
+    buffer: &mut Buffer,
+) -> u16 {
+    let Some(last) = &form.last else { return row };
     let room = usize::from(area.width);
     let last = format::elide(&last.name, room.saturating_sub(21));
     let text = match changes.len() {
@@ -274,4 +288,40 @@ fn preview(form: &Form, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         ..Chart::default()
     }
     .draw(area, buffer, theme);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{action::Screen, form::Earlier, recorded};
+
+    fn drawn(state: &State, height: u16) -> String {
+        let area = Rect::new(0, 0, 50, height);
+        let mut buffer = Buffer::empty(area);
+        draw(state, &Theme::default(), area, &mut buffer);
+        let row = |y| (0..area.width).map(|x| buffer[(x, y)].symbol().to_owned()).collect::<String>();
+        (0..area.height).map(|y| row(y) + "\n").collect()
+    }
+
+    #[test]
+    fn what_changed_is_listed_before_there_are_bars() {
+        let mut state = recorded::watching(Screen::Setup, "adamw");
+        state.form.last = Some(Earlier::new("before", &state.form.resolved.config));
+        // 100x30 leaves a panel of 28 lines.
+        let bars = |text: &str| text.contains("■params");
+        assert!(bars(&drawn(&state, 28)), "{}", drawn(&state, 28));
+        state.form.assign("train.seed", "7").unwrap();
+        state.form.assign("train.accumulate", "4").unwrap();
+        let text = drawn(&state, 28);
+        for line in ["2 changes from before", "train.accumulate", "1 → 4", "train.seed", "1 → 7"] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        assert!(!bars(&text), "{text}");
+        assert!(bars(&drawn(&state, 30)), "with room for both there are both");
+        state.form.assign("model.preset", "distilbert-nano").unwrap();
+        let (many, text) = (state.changes().len(), drawn(&state, 28));
+        let listed = text.matches(" → ").count();
+        assert!(many > 12 && listed >= 6, "{many} changes, {listed} listed: {text}");
+        assert!(text.contains(&format!("and {} more", many - listed)), "{text}");
+    }
 }

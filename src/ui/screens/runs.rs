@@ -44,6 +44,13 @@ pub fn curves(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     corner_first(area, &notes, theme, buffer);
     // More than the smallest and the largest value at each of the two dots of a cell cannot be told apart.
     let slice = Slice { axis: state.x_axis, columns: usize::from(inside.width) * 2, ..Slice::default() };
+    let empty = if shown.is_empty() {
+        "no run to show"
+    } else if shown.iter().all(|run| state.curves_of(&run.id).is_some()) {
+        "no update yet"
+    } else {
+        "reading the curves"
+    };
     let (mut lines, mut marks) = (Vec::new(), Vec::new());
     for (at, run) in shown.iter().enumerate() {
         let Some((loss, val)) = state.curves_of(&run.id) else { continue };
@@ -59,29 +66,23 @@ pub fn curves(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
             aligned(if beta > 0.0 { loss.smoothed_in(&slice, beta) } else { loss.points_in(&slice) });
         let style = theme.style(Role::Run(at));
         let plain = PLAIN[at % PLAIN.len()];
-        // The letter at the end of each line tells them apart without colours.
-        let end = points.iter().rev().find(|point| point.1.is_finite()).copied();
-        let sign = letter(at);
-        lines.push(Curve { points, style, stroke: Stroke::Solid, plain });
+        let curve = Curve { points, style, stroke: Stroke::Solid, plain };
+        let end = curve.ended_by(letter(at));
+        lines.push(curve);
         lines.push(Curve {
             points: aligned(val.points_in(&slice)),
             style,
             stroke: Stroke::Points('◆'),
             plain,
         });
-        lines.push(Curve {
-            points: end.into_iter().collect(),
-            style,
-            stroke: Stroke::Points(sign),
-            plain: sign,
-        });
+        lines.extend(end);
     }
     Chart {
         lines,
         marks,
         log_y: state.log_y,
         x_is_time: state.x_axis == XAxis::Time,
-        empty: if shown.is_empty() { "no run to show" } else { "reading the curves" },
+        empty,
         ..Chart::default()
     }
     .draw(inside, buffer, theme);
@@ -172,4 +173,30 @@ pub fn compare(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
 
 fn text_lines(text: &str, role: Role, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     format::wrap(text, width).into_iter().map(|line| Line::from(span(line, role, theme))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{Msg, action::Screen, recorded, runs::Curves};
+
+    #[test]
+    fn a_run_without_an_update_is_not_read_for_ever() {
+        let mut state = recorded::watching(Screen::Runs, "adamw");
+        let mut rows = recorded::run_rows();
+        (rows[0].update, rows[0].state) = (0, "queued".into());
+        let id = rows[0].id.clone();
+        state.update(Msg::Runs(rows));
+        state.runs.marked = vec![id.clone()];
+        let drawn = |state: &State| -> String {
+            let area = Rect::new(0, 0, 60, 16);
+            let mut buffer = Buffer::empty(area);
+            curves(state, &Theme::default(), area, &mut buffer);
+            area.positions().map(|at| buffer[at].symbol().to_owned()).collect()
+        };
+        assert!(drawn(&state).contains("reading the curves"));
+        state.update(Msg::Curves { run: id, curves: Curves::default() });
+        let text = drawn(&state);
+        assert!(text.contains("no update yet") && !text.contains("reading"), "{text}");
+    }
 }

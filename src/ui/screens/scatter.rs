@@ -71,7 +71,9 @@ pub fn draw(state: &State, focused: bool, theme: &Theme, area: Rect, buffer: &mu
     let room = ((high - low) * 0.05).max(high.abs() * 0.01);
     let x_bounds = (low <= high).then(|| ((low - room).max(0.0), high + room));
     let empty = "no run of the list has both a measured peak and a validation loss";
-    Chart { lines, log_y: state.log_y, x_bounds, empty, ..Chart::default() }.draw(inside, buffer, theme);
+    let chart =
+        Chart { lines, log_y: state.log_y, x_bounds, x_has_fractions: true, empty, ..Chart::default() };
+    chart.draw(inside, buffer, theme);
 }
 
 /// What measured the memory of most runs: figures of different sources do not compare.
@@ -81,4 +83,33 @@ fn source(rows: &[Arc<RunRow>]) -> Option<&str> {
         *counts.entry(source).or_default() += 1;
     }
     counts.into_iter().max_by_key(|(_, count)| *count).map(|(source, _)| source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{Msg, action::Screen, recorded};
+
+    #[test]
+    fn runs_that_came_to_the_same_are_all_seen() {
+        let mut state = recorded::watching(Screen::Runs, "adamw");
+        let mut rows = recorded::run_rows();
+        for row in &mut rows {
+            (row.peak, row.val_loss) = (Some((14 << 20, "allocator".into())), Some(1.25));
+        }
+        let ids: Vec<String> = rows.iter().map(|row| row.id.clone()).collect();
+        rows.push(RunRow { id: "unmarked".into(), name: "unmarked".into(), ..rows[0].clone() });
+        state.update(Msg::Runs(rows));
+        (state.runs.marked, state.runs.scatter) = (ids, true);
+        let area = Rect::new(0, 0, 60, 16);
+        for ascii in [false, true] {
+            let mut buffer = Buffer::empty(area);
+            draw(&state, false, &Theme { ascii, ..Theme::default() }, area, &mut buffer);
+            let inside: String = (1..14_u16)
+                .flat_map(|y| (1..59_u16).map(move |x| (x, y)))
+                .map(|at| buffer[at].symbol())
+                .collect();
+            assert!(inside.contains("ABC"), "{inside}");
+        }
+    }
 }

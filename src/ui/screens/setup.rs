@@ -7,7 +7,12 @@ use ratatui::{
 };
 
 use crate::{
-    app::{State, focus::Panel, form::Row, tensors::first_visible},
+    app::{
+        State,
+        focus::Panel,
+        form::{DefaultOf, Row},
+        tensors::first_visible,
+    },
     config::{fields::Field, presets},
     ui::{
         format,
@@ -204,9 +209,13 @@ fn explained(state: &State, width: usize, most: usize) -> Vec<(String, Role)> {
     }
     let preset = presets::find(&state.form.value(field.key)).filter(|_| field.key == "model.preset");
     let mut help = lines(preset.map_or(field.help, |preset| preset.about()), Role::Text);
-    let default = match field.default.trim_matches('"') {
-        "" => String::new(),
-        default => format!("; default {default}"),
+    let default = match state.form.default_of(field) {
+        DefaultOf::None => String::new(),
+        DefaultOf::Common(default) => format!("; default {default}"),
+        DefaultOf::Preset(Some(default)) => {
+            format!("; default {} of this preset", format::setting(default))
+        }
+        DefaultOf::Preset(None) => "; none by default of this preset".to_owned(),
     };
     let expected = if field.key == "model.preset" {
         let names: Vec<_> = presets::all().map(|preset| preset.name).collect();
@@ -222,4 +231,26 @@ fn explained(state: &State, width: usize, most: usize) -> Vec<(String, Role)> {
     range = cut(range, most.saturating_sub(help.len()));
     help.extend(range);
     help
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{action::Screen, recorded};
+
+    #[test]
+    fn the_default_that_is_told_is_that_of_the_preset() {
+        let mut state = recorded::watching(Screen::Setup, "adamw");
+        let told = |state: &State| -> String {
+            explained(state, 200, 9).into_iter().map(|(text, _)| text + "\n").collect()
+        };
+        state.form.assign("train.micro_batch", "3").unwrap();
+        assert!(told(&state).contains("; default 8\n"), "{}", told(&state));
+        state.form.reset();
+        state.form.assign("model.preset", "distilbert-nano").unwrap();
+        state.form.assign("train.micro_batch", "3").unwrap();
+        assert!(told(&state).contains("; default 16 of this preset\n"), "{}", told(&state));
+        state.form.assign("train.accumulate", "2").unwrap();
+        assert!(told(&state).contains("; default 1\n"), "{}", told(&state));
+    }
 }

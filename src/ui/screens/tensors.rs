@@ -124,6 +124,12 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
             tensor(line, same, at == selected, (&columns, extra), theme, place, buffer);
         }
     }
+    if lines.is_empty() && !table.filter.text().is_empty() {
+        let text = theme.keys.told("no tensor passes the filter: {key:back} clears it", state.context());
+        for (row, line) in (1..=height).zip(format::wrap(&text, room)) {
+            write(inside, row as u16, &Line::from(span(line, Role::Dim, theme)), buffer);
+        }
+    }
     let bottom = inside.height.saturating_sub(1);
     let hidden = table.columns().len() - columns.len();
     let more = if hidden > 0 && room >= 60 { format!("  {hidden} more columns: <>") } else { String::new() };
@@ -318,5 +324,39 @@ fn change(share: f64) -> String {
         size if size < 10.0 => format!("{percent:+.2}%"),
         size if size < 1e4 => format!("{percent:+.0}%"),
         _ => format::number(percent) + "%",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{
+        Msg,
+        action::{Action, Screen},
+        input::TextLine,
+        recorded,
+    };
+
+    #[test]
+    fn a_filter_that_nothing_passes_says_how_it_is_cleared() {
+        let mut state = recorded::watching(Screen::State, "adamw");
+        let drawn = |state: &State| -> String {
+            let area = Rect::new(0, 0, 80, 20);
+            let mut buffer = Buffer::empty(area);
+            draw(state, &Theme::default(), area, &mut buffer);
+            area.positions().map(|at| buffer[at].symbol().to_owned()).collect()
+        };
+        let said = "no tensor passes the filter: Esc clears it";
+        assert!(!drawn(&state).contains(said));
+        state.tensors.filter = TextLine::new("nothing-is-called-that");
+        assert!(drawn(&state).contains(said), "{}", drawn(&state));
+        state.update(Msg::Action(Action::Back));
+        assert!(!drawn(&state).contains(said) && drawn(&state).contains("q_proj"));
+        // And while it is typed.
+        state.update(Msg::Action(Action::Filter));
+        state.tensors.filter = TextLine::new("nothing-is-called-that");
+        assert!(drawn(&state).contains(said), "{}", drawn(&state));
+        state.update(Msg::Cancel);
+        assert!(drawn(&state).contains("q_proj"), "{}", drawn(&state));
     }
 }
