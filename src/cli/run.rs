@@ -21,15 +21,20 @@ use super::{
 use crate::{
     config::{Config, Layers, Task, layers, own, validate},
     data::total_updates,
+    ledger::ledger,
     protocol::{Command, Event, Lineage, Reason, Resumed, RunEnded, Update, Validation},
     run::{
-        Client, Home, RunDir, export, launch,
+        Client, Home, RunDir, export, goes_on, launch,
         list::Lister,
         lock, pulse,
         reaper::{self, Exit},
         script, standing,
         tail::Tail,
         text,
+    },
+    worker::{
+        fault::{self, Fault},
+        telemetry,
     },
 };
 
@@ -169,11 +174,10 @@ pub(super) fn follow_with(
             reaper::wait(run, GONE);
             let why = standing::crash_line(run).unwrap_or_else(|| "it said nothing".to_owned());
             anyhow::bail!(
-                "the worker of run {} died: {why} (see {}); go on with it: {} resume {}",
+                "the worker of run {} died: {why} (see {}); {}",
                 run.id(),
                 run.worker_log().display(),
-                own::program(),
-                run.id()
+                after_death(run, &why)
             );
         }
         if let Some((last, silent @ false)) = &mut heard
@@ -208,6 +212,23 @@ pub(super) fn follow_with(
         }
         std::thread::sleep(POLL);
     }
+}
+
+/// What to do about a worker that died so: one that ran out of memory would die again of the same settings.
+fn after_death(run: &RunDir, why: &str) -> String {
+    let smaller = || {
+        let (config, fault) = (run.config().ok()?, Fault::of(why)?);
+        // The kernel may have killed another process for memory than this one.
+        let asked = matches!(fault, Fault::OutOfMemory { asked: Some(_), .. });
+        let reach = telemetry::memory_within_reach().unwrap_or(u64::MAX);
+        if !asked && ledger(&config).total_bytes_estimated < reach {
+            return None;
+        }
+        let advice = fault.advice(&config)?;
+        let command = goes_on::with(run, &advice.settings).ok()?;
+        Some(format!("{}: {command}", fault::advised(&config, Some(&advice))))
+    };
+    smaller().unwrap_or_else(|| format!("go on with it: {} resume {}", own::program(), run.id()))
 }
 
 /// Waits until the worker of a run that has ended has left, too. Returns its exit code, if this process started it.
