@@ -24,7 +24,7 @@ use crate::{
     ledger::ledger,
     protocol::{Command, Event, Lineage, Reason, Resumed, RunEnded, Update, Validation},
     run::{
-        Client, Home, RunDir, export, goes_on, launch,
+        Client, Home, RunDir, export, goes_on, last, launch,
         list::Lister,
         lock, pulse,
         reaper::{self, Exit},
@@ -74,6 +74,8 @@ impl Args {
 const POLL: Duration = Duration::from_millis(50);
 /// Least time between two printed lines.
 const LINE: Duration = Duration::from_secs(1);
+/// Lines of a dead worker's log that are searched for why.
+const LOG_LINES: usize = 200;
 /// How long it may take to learn how a worker ended.
 const GONE: Duration = Duration::from_secs(2);
 
@@ -217,7 +219,9 @@ pub(super) fn follow_with(
 /// What to do about a worker that died so: one that ran out of memory would die again of the same settings.
 fn after_death(run: &RunDir, why: &str) -> String {
     let smaller = || {
-        let (config, fault) = (run.config().ok()?, Fault::of(why)?);
+        // A backtrace may stand behind the line that says so.
+        let said = || last::log_tail(&run.worker_log(), LOG_LINES).iter().find_map(|line| Fault::of(line));
+        let (config, fault) = (run.config().ok()?, Fault::of(why).or_else(said)?);
         // The kernel may have killed another process for memory than this one.
         let asked = matches!(fault, Fault::OutOfMemory { asked: Some(_), .. });
         let reach = telemetry::memory_within_reach().unwrap_or(u64::MAX);
