@@ -10,7 +10,10 @@ use super::{
 };
 use crate::{
     config::own,
-    run::text::{plain, shell_word},
+    run::{
+        goes_on::{assignments, bare},
+        text::{plain, shell_word},
+    },
 };
 
 impl State {
@@ -45,6 +48,12 @@ impl State {
                 _ => return self.no_run(),
             },
         };
+        // A run that ran out of memory would do so again: its summary says by what it goes on.
+        let ended =
+            self.view().ended.as_ref().filter(|_| matches!(self.screen, Screen::Train | Screen::State));
+        if let Some(text) = ended.and_then(|ended| ended.summary.resume_command.clone()) {
+            return vec![Effect::Copy { what: "the command that goes on with it".into(), text }];
+        }
         let (what, verb) = match stands {
             Stands::Live => ("the command that shows it", "attach"),
             Stands::Over => ("the command that goes on with it", "resume"),
@@ -63,11 +72,7 @@ impl State {
 
     fn draft_command(&self) -> Result<String, String> {
         let (resolved, name) = self.form.start()?;
-        let mut command = format!("{} run", own::program());
-        for (key, value) in &resolved.explicit {
-            command.push_str(" --set ");
-            command.push_str(&shell_word(&format!("{key}={}", bare(value))));
-        }
+        let mut command = format!("{} run{}", own::program(), assignments(&resolved.explicit));
         if name != resolved.config.run_name() {
             command.push_str(&format!(" --name {}", shell_word(&name)));
         }
@@ -205,12 +210,6 @@ fn exact(value: f64) -> String {
     }
 }
 
-/// A TOML value without its quotes, where it says the same without them.
-fn bare(value: &str) -> &str {
-    let inside = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-    inside.filter(|inside| !inside.contains(['"', '\\'])).unwrap_or(value)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,6 +266,13 @@ mod tests {
         assert_eq!(copied(&mut state, Action::CopyCommand).1, format!("tui-train attach {id}"));
         state.update(Msg::Events(vec![recorded::ended(Reason::Stopped, 300)]));
         assert_eq!(copied(&mut state, Action::CopyCommand).1, format!("tui-train resume {id}"));
+        let mut smaller = recorded::ended(Reason::OutOfMemory, 300);
+        if let crate::protocol::Event::RunEnded(ended) = &mut smaller {
+            ended.summary.resume_command = Some("tui-train fork demo --set train.micro_batch=1".into());
+        }
+        state.update(Msg::Events(vec![smaller]));
+        let (_, text) = copied(&mut state, Action::CopyCommand);
+        assert_eq!(text, "tui-train fork demo --set train.micro_batch=1");
         state.update(Msg::Events(vec![recorded::ended(Reason::Finished, 300)]));
         let again = state.update(Msg::Action(Action::CopyCommand));
         assert_eq!(again, [Effect::CopyAgain { run: id }]);

@@ -252,9 +252,14 @@ impl RunView {
             Reason::Finished | Reason::Stopped | Reason::DataEnded => Level::Info,
             Reason::NotFinite | Reason::OutOfMemory | Reason::Failed => Level::Error,
         };
-        let message = ended.message.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
         let word = ended.reason.as_str().replace('_', " ");
-        self.log(ended.summary.updates, self.time, level, format!("{word}{message}"));
+        let text = match &ended.message {
+            // It begins with the reason itself.
+            Some(message) if message.starts_with(&word) => message.clone(),
+            Some(message) => format!("{word}: {message}"),
+            None => word,
+        };
+        self.log(ended.summary.updates, self.time, level, text);
         (self.paused, self.window) = (false, None);
         self.ended = Some(Box::new(ended.clone()));
     }

@@ -182,7 +182,8 @@ pub fn main() -> i32 {
 /// Settles the device of a command that trains in this process. Where another program serves it, runs this very command
 /// there and returns its exit code.
 fn elsewhere(config: &mut Config) -> anyhow::Result<Option<i32>> {
-    let Chosen { program, device } = libtorch::choose_for(config, libtorch::choose)?;
+    let Chosen { program, device, notes } = libtorch::choose_for(config, libtorch::choose)?;
+    notes.iter().for_each(|note| output::message(note));
     config.train.device = device;
     if cfg!(feature = "libtorch") || !device.needs_libtorch() {
         return Ok(None);

@@ -50,8 +50,9 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     }
     let presses = headless.then(follow::interrupts).transpose()?;
     let waiting = Waiting::on("the worker is starting");
-    let from = launch::resume(&run, &set)?;
+    let (from, notes) = launch::resume(&run, &set)?;
     drop(waiting);
+    notes.iter().for_each(|note| output::message(note));
     match presses {
         None => attach::open(run, &args.look),
         Some(presses) => follow::follow(&run, from, args.json, &presses),

@@ -21,15 +21,20 @@ use super::{
 use crate::{
     config::{Arch, Config, Layers, Resolved, Task, layers, own, validate},
     data::total_updates,
+    ledger::ledger,
     protocol::{Command, Event, Lineage, Reason, Resumed, RunEnded, Update, Validation},
     run::{
-        Client, Home, RunDir, export, launch,
+        Client, Home, RunDir, export, goes_on, last, launch,
         list::Lister,
         lock, pulse,
         reaper::{self, Exit},
         script, standing,
         tail::Tail,
         text,
+    },
+    worker::{
+        fault::{self, Fault},
+        telemetry,
     },
 };
 
@@ -71,6 +76,8 @@ const POLL: Duration = Duration::from_millis(50);
 const LINE: Duration = Duration::from_secs(1);
 /// What was left out of the data is named up to here; the end of the run names more.
 const NAMED: usize = 5;
+/// Lines of a dead worker's log that are searched for why.
+const LOG_LINES: usize = 200;
 /// How long it may take to learn how a worker ended.
 const GONE: Duration = Duration::from_secs(2);
 
@@ -184,11 +191,10 @@ pub(super) fn follow_with(
                 anyhow::bail!("the worker of run {} died: {why}", run.id());
             }
             anyhow::bail!(
-                "the worker of run {} died: {why} (see {}); go on with it: {} resume {}",
+                "the worker of run {} died: {why} (see {}); {}",
                 run.id(),
                 run.worker_log().display(),
-                own::program(),
-                run.id()
+                after_death(run, &why)
             );
         }
         if let Some((last, silent @ false)) = &mut heard
@@ -223,6 +229,25 @@ pub(super) fn follow_with(
         }
         std::thread::sleep(POLL);
     }
+}
+
+/// What to do about a worker that died so: one that ran out of memory would die again of the same settings.
+fn after_death(run: &RunDir, why: &str) -> String {
+    let smaller = || {
+        // A backtrace may stand behind the line that says so.
+        let said = || last::log_tail(&run.worker_log(), LOG_LINES).iter().find_map(|line| Fault::of(line));
+        let (config, fault) = (run.config().ok()?, Fault::of(why).or_else(said)?);
+        // The kernel may have killed another process for memory than this one.
+        let asked = matches!(fault, Fault::OutOfMemory { asked: Some(_), .. });
+        let reach = telemetry::memory_within_reach().unwrap_or(u64::MAX);
+        if !asked && ledger(&config).total_bytes_estimated < reach {
+            return None;
+        }
+        let advice = fault.advice(&config)?;
+        let command = goes_on::with(run, &advice.settings).ok()?;
+        Some(format!("{}: {command}", fault::advised(&config, Some(&advice))))
+    };
+    smaller().unwrap_or_else(|| format!("go on with it: {} resume {}", own::program(), run.id()))
 }
 
 /// Waits until the worker of a run that has ended has left, too. Returns its exit code, if this process started it.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toml::{Table, Value};
 
 use super::{
-    Config, ConfigError, Resolved,
+    Config, ConfigError, Resolved, fields,
     layers::{as_kind, flatten, full_key, insert, parse},
     own, validate,
 };
@@ -114,6 +114,17 @@ fn others(before: &Config, now: &Config) -> Vec<(String, Value)> {
     are
 }
 
+/// The first key of a configuration's text that is no setting of this program's: a newer one wrote it.
+pub fn unknown(text: &str, read: &Config) -> Option<String> {
+    let (Ok(written), Ok(read)) = (text.parse::<Table>(), Table::try_from(read)) else { return None };
+    let (mut keys, mut known) = (Vec::new(), Vec::new());
+    flatten("", &written, &mut keys);
+    flatten("", &read, &mut known);
+    keys.into_iter()
+        .map(|(key, _)| key)
+        .find(|key| fields::find(key).is_none() && known.iter().all(|(other, _)| other != key))
+}
+
 /// Checks that a run may go on with this configuration instead of that one: only what leaves the meaning of its state
 /// and of its data alone. Returns what differs: key, value before, value from now on.
 ///
@@ -203,6 +214,17 @@ mod tests {
         let assigned = assignments(&before.config, &further);
         assert!(assigned.contains(&"schedule.name=constant".to_owned()), "{assigned:?}");
         assert_eq!(before.config.changed(&before.explicit, &assigned).unwrap().config, further);
+    }
+
+    #[test]
+    fn a_setting_of_another_version_is_found() {
+        let config = resolved(&["optimizer.name=lion", "train.epochs=2"]).config;
+        let text = config.to_toml().unwrap();
+        assert_eq!(unknown(&text, &config), None);
+        let newer = text.replace("[train]", "[train]\nlookahead = 3");
+        assert_eq!(unknown(&newer, &config).as_deref(), Some("train.lookahead"));
+        let section = format!("{text}\n[mixture]\nexperts = 8\n");
+        assert_eq!(unknown(&section, &config).as_deref(), Some("mixture.experts"));
     }
 
     #[test]

@@ -9,6 +9,9 @@ pub struct Probe {
     pub schema: u32,
     /// Version of the program.
     pub version: String,
+    /// Revision it was built from, where it was built in a clone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<String>,
     /// Version of libtorch it was compiled for.
     pub libtorch: String,
     /// Where it was found when the program was built.

@@ -84,7 +84,8 @@ pub struct Summary {
     pub note: Option<String>,
     /// The command that shows this run again.
     pub show_command: String,
-    /// The command that goes on with it; absent when every update has been made.
+    /// The command that goes on with it: after it ran out of memory a fork or a new run with what would have room. Absent
+    /// when every update has been made, or none helps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume_command: Option<String>,
     /// The checkpoint of another run that this one started from; its updates, tokens and time are counted in, its

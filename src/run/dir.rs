@@ -246,8 +246,26 @@ impl RunDir {
     /// # Errors
     /// The file is missing or is not a configuration.
     pub fn config(&self) -> Result<Config, RunError> {
+        self.read_config(self.in_force())
+    }
+
+    fn in_force(&self) -> PathBuf {
         let resumed = self.resumed_toml();
-        self.read_config(if resumed.is_file() { resumed } else { self.run_toml() })
+        if resumed.is_file() { resumed } else { self.run_toml() }
+    }
+
+    /// Checks that this program knows every setting of the configuration in force. Who looks at a run of a newer program
+    /// passes over what it does not know; who trains it would ignore a setting.
+    ///
+    /// # Errors
+    /// The first key that it does not know; or the file cannot be read.
+    pub fn refuse_unknown_settings(&self) -> Result<(), RunError> {
+        let path = self.in_force();
+        let text = own::read_text(&path).map_err(RunError::io("cannot read", &path))?;
+        match change::unknown(&text, &self.read_config(path.clone())?) {
+            None => Ok(()),
+            Some(key) => Err(RunError::UnknownSetting { path, key }),
+        }
     }
 
     /// The keys that were set by hand, when the run was made or when it was resumed, with their values in TOML.

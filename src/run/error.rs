@@ -19,6 +19,11 @@ pub enum RunError {
     Io { what: &'static str, path: PathBuf, source: std::io::Error },
     #[error("{}: {problem}", .path.display())]
     Damaged { path: PathBuf, problem: String },
+    #[error(
+        "{}: this program, version {}, does not know the setting `{key}`, which a newer one wrote, and would ignore it: {}",
+        .path.display(), env!("CARGO_PKG_VERSION"), newer()
+    )]
+    UnknownSetting { path: PathBuf, key: String },
     #[error("there are no runs in {} yet: `tui-train run` starts one", .0.display())]
     NoRuns(PathBuf),
     #[error("no run is called `{text}`; the newest are: {candidates}")]
@@ -114,6 +119,15 @@ fn no_checkpoint(state: State, run: &str) -> String {
             format!("it ended before one was written; `tui-train resume {run}` starts it over")
         }
         State::Done => "its folder `checkpoints` is empty or was removed".to_owned(),
+    }
+}
+
+/// How a program comes to know the settings of a newer one.
+fn newer() -> String {
+    if cfg!(feature = "libtorch") {
+        format!("build it again with `{}`", super::libtorch::BUILD)
+    } else {
+        "train it with the newer one".to_owned()
     }
 }
 

@@ -152,19 +152,20 @@ fn settle(
     choose: impl FnOnce(DeviceName) -> Result<Chosen, LibtorchError>,
 ) -> anyhow::Result<(Resolved, PathBuf)> {
     let mut resolved = with_whole_paths(resolved)?;
-    let Chosen { program, device } = libtorch::choose_for(&resolved.config, choose)?;
+    let Chosen { program, device, notes: chosen } = libtorch::choose_for(&resolved.config, choose)?;
     resolved.config.train.device = device;
     let more = notes(&resolved);
-    resolved.notes.extend(more);
+    resolved.notes.extend(chosen.into_iter().chain(more));
     Ok((resolved, program))
 }
 
 /// Starts a worker that goes on with a run where it stood, with these settings changed. Returns once it has said in the
-/// record that it does; what it says begins at the byte returned.
+/// record that it does; what it says begins at the byte returned, beside which stands what a person should know of the
+/// choice of its program.
 ///
 /// # Errors
 /// The run is live or finished, a setting cannot be changed, or the worker ends before it goes on.
-pub fn resume(run: &RunDir, set: &[String]) -> anyhow::Result<u64> {
+pub fn resume(run: &RunDir, set: &[String]) -> anyhow::Result<(u64, Vec<String>)> {
     if lock::is_live(run) {
         return Err(RunError::Locked(run.id().to_owned()).into());
     }
@@ -179,7 +180,7 @@ pub fn resume(run: &RunDir, set: &[String]) -> anyhow::Result<u64> {
     if let Some(total) = total.filter(|&total| over && total > 0 && entry.update >= total) {
         return Err(RunError::AllMade { run: run.id().to_owned(), made: entry.update, total }.into());
     }
-    let Chosen { program, device } = libtorch::choose_for(&now, libtorch::choose)?;
+    let Chosen { program, device, notes } = libtorch::choose_for(&now, libtorch::choose)?;
     let mut arguments = vec!["--resume".to_owned()];
     arguments.extend(set.iter().map(|setting| format!("--set={setting}")));
     if device != now.train.device {
@@ -197,7 +198,7 @@ pub fn resume(run: &RunDir, set: &[String]) -> anyhow::Result<u64> {
         std::thread::sleep(POLL);
     }
     reaper::look_after(child, run);
-    Ok(from)
+    Ok((from, notes))
 }
 
 fn begin(run: &RunDir, program: &Path) -> anyhow::Result<()> {

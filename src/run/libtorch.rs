@@ -1,12 +1,16 @@
 //! The program that links libtorch: where it is, what it says about itself, and which device a run gets.
 
+mod ask;
+mod error;
+mod unseen;
+
 use std::{
     ffi::OsString,
-    fmt,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
-    time::{Duration, Instant},
 };
+
+pub use error::LibtorchError;
+pub use unseen::Unseen;
 
 use crate::{
     config::{Arch, Config, DeviceName, own},
@@ -20,117 +24,9 @@ pub const VARIABLE: &str = "TUI_TRAIN_LIBTORCH";
 /// The command that makes it.
 pub const BUILD: &str =
     "LIBTORCH_USE_PYTORCH=1 cargo build --release --features libtorch --bin tui-train-libtorch";
-/// Longest that it may take to load libtorch and to answer.
-const PATIENCE: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(10);
-
 /// The command that makes it against a libtorch with CUDA.
 pub const BUILD_CUDA: &str =
     "TORCH_CUDA_VERSION=cu128 cargo build --release --features libtorch --bin tui-train-libtorch";
-
-/// Why libtorch cannot train here, and what to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LibtorchError {
-    NotFound,
-    NotThere(String),
-    Libraries { program: String, said: String },
-    Broken { program: String, said: String },
-    Silent { program: String },
-    OtherSchema { program: String, theirs: u32, ours: u32 },
-    NoCudaBuild { program: String },
-    NoCuda { mask: Option<String> },
-    NoSuchDevice { index: usize, seen: usize, mask: Option<String> },
-    OwnTask(DeviceName),
-}
-
-impl LibtorchError {
-    /// What is wrong, without what to do about it.
-    pub fn what(&self) -> String {
-        match self {
-            Self::NotFound => {
-                format!("libtorch cannot train here: there is no {PROGRAM} beside this program or on PATH")
-            }
-            Self::NotThere(path) => format!("{VARIABLE} = {path} is no file"),
-            Self::Libraries { program, said } => {
-                format!("{program} cannot find its libraries ({said}): libtorch has moved since it was built")
-            }
-            Self::Broken { program, said } => format!("{program} does not work: {said}"),
-            Self::Silent { program } => format!(
-                "{program} did not answer within {} s: libtorch hangs while it is loaded",
-                PATIENCE.as_secs()
-            ),
-            Self::OtherSchema { program, theirs, ours } => {
-                format!("{program} speaks version {theirs} of the record and this program version {ours}")
-            }
-            Self::NoCudaBuild { program } => format!("{program} was built against a libtorch without CUDA"),
-            Self::NoCuda { mask: Some(mask) } => format!(
-                "libtorch sees no CUDA device here: CUDA_VISIBLE_DEVICES = \"{mask}\" masks them all, or there is no NVIDIA driver"
-            ),
-            Self::NoCuda { mask: None } => {
-                "libtorch sees no CUDA device here: there is no NVIDIA driver, or it is too old for this libtorch"
-                    .to_owned()
-            }
-            Self::OwnTask(device) => format!(
-                "train.device = {device} needs libtorch, and the program of this task does not link it"
-            ),
-            Self::NoSuchDevice { index, seen, mask } => {
-                let plural = if *seen == 1 { "" } else { "s" };
-                let masked = mask.as_ref().map_or_else(String::new, |mask| {
-                    format!("; CUDA_VISIBLE_DEVICES = \"{mask}\" masks the others")
-                });
-                format!(
-                    "train.device = libtorch-cuda:{index} is not there: libtorch sees {seen} CUDA device{plural}, counted from 0{masked}"
-                )
-            }
-        }
-    }
-
-    /// The one command that mends it, or says more where none does.
-    pub fn command(&self) -> String {
-        match self {
-            Self::NotFound | Self::Libraries { .. } | Self::Broken { .. } | Self::OtherSchema { .. } => {
-                BUILD.to_owned()
-            }
-            Self::NoCudaBuild { .. } => BUILD_CUDA.to_owned(),
-            Self::NotThere(_) => format!("unset {VARIABLE}"),
-            Self::Silent { program } => format!("{program} probe"),
-            Self::NoCuda { mask: Some(_) } => "unset CUDA_VISIBLE_DEVICES".to_owned(),
-            Self::NoCuda { mask: None } => "nvidia-smi".to_owned(),
-            Self::NoSuchDevice { .. } => "tui-train devices".to_owned(),
-            Self::OwnTask(_) => "cargo add tui-train --features libtorch".to_owned(),
-        }
-    }
-
-    /// What to do, with that command.
-    fn advice(&self) -> String {
-        let command = self.command();
-        match self {
-            Self::NotFound => format!("build it with `{command}`"),
-            Self::NotThere(_) => format!("give the path of {PROGRAM}, or `{command}`"),
-            Self::Libraries { .. } | Self::Broken { .. } => format!("build it again with `{command}`"),
-            Self::OtherSchema { .. } => format!("build both from one source: `{command}`"),
-            Self::NoCudaBuild { .. } => {
-                format!("build it again against one with CUDA (`{command}`), or use libtorch-cpu")
-            }
-            Self::OwnTask(_) => {
-                format!("build that program with it (`{command}`), or leave train.device out")
-            }
-            Self::Silent { .. } => format!("`{command}` shows where"),
-            Self::NoCuda { mask: Some(_) } => format!("`{command}` takes the mask away"),
-            Self::NoCuda { mask: None } | Self::NoSuchDevice { .. } => {
-                format!("`{command}` says what there is")
-            }
-        }
-    }
-}
-
-impl fmt::Display for LibtorchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {}", self.what(), self.advice())
-    }
-}
-
-impl std::error::Error for LibtorchError {}
 
 /// Where a run trains.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,7 +35,12 @@ pub struct Chosen {
     pub program: PathBuf,
     /// Never `auto`.
     pub device: DeviceName,
+    /// What a person should know of the choice, each in a sentence.
+    pub notes: Vec<String>,
 }
+
+/// What this program is: its version, and its revision where it was built in a clone.
+const OURS: (&str, Option<&str>) = (env!("CARGO_PKG_VERSION"), option_env!("BUILD_GIT_REVISION"));
 
 /// The program and the device for a configured name. `auto` takes CUDA before libtorch on the processor, and that before
 /// flex.
@@ -147,18 +48,39 @@ pub struct Chosen {
 /// # Errors
 /// A libtorch device is asked for by name and cannot train.
 pub fn choose(device: DeviceName) -> Result<Chosen, LibtorchError> {
-    let flex = || Chosen { program: own::worker_program(), device: DeviceName::Flex };
+    let flex = |notes| Chosen { program: own::worker_program(), device: DeviceName::Flex, notes };
     match device {
-        DeviceName::Flex => Ok(flex()),
-        DeviceName::Auto => Ok(best().unwrap_or_else(|_| flex())),
+        DeviceName::Flex => Ok(flex(Vec::new())),
+        DeviceName::Auto => Ok(best().unwrap_or_else(|error| flex(passed_over(&error)))),
         named => {
             let (program, probe) = probe()?;
             if let DeviceName::LibtorchCuda(index) = named {
                 cuda(&program, &probe, index)?;
             }
-            Ok(Chosen { program, device: named })
+            let notes = other_revision(&program, &probe, OURS.1).into_iter().collect();
+            Ok(Chosen { program, device: named, notes })
         }
     }
+}
+
+/// Why `auto` trains on flex, where libtorch is there and cannot be used.
+fn passed_over(error: &LibtorchError) -> Vec<String> {
+    match error {
+        LibtorchError::NotFound => Vec::new(),
+        error => vec![format!("train.device = auto trains on flex: {error}")],
+    }
+}
+
+/// Of the same version, and yet not of one source: what the two mean by a run may differ.
+fn other_revision(program: &Path, probe: &Probe, ours: Option<&str>) -> Option<String> {
+    let (theirs, ours) = (probe.git.as_deref()?, ours?);
+    (theirs != ours).then(|| {
+        format!(
+            "{} was built from revision {theirs} and this program from {ours}: if they do not go together, build it again with \
+             `{BUILD}`",
+            program.display()
+        )
+    })
 }
 
 /// The same for a configuration: what `choose` says of its device, but that a task of its own trains in the program that
@@ -178,13 +100,21 @@ pub fn choose_for(
         return Err(LibtorchError::OwnTask(device));
     }
     let device = if device == DeviceName::Auto { DeviceName::Flex } else { device };
-    Ok(Chosen { program: own::worker_program(), device })
+    Ok(Chosen { program: own::worker_program(), device, notes: Vec::new() })
 }
 
 fn best() -> Result<Chosen, LibtorchError> {
     let (program, probe) = probe()?;
+    let mut notes: Vec<String> = other_revision(&program, &probe, OURS.1).into_iter().collect();
     let device = if probe.cuda_devices > 0 { DeviceName::LibtorchCuda(0) } else { DeviceName::LibtorchCpu };
-    Ok(Chosen { program, device })
+    if device == DeviceName::LibtorchCpu
+        && Unseen::find() == Unseen::Unserved
+        && let Err(error) = cuda(&program, &probe, 0)
+    {
+        // There is a GPU that nobody has hidden.
+        notes.push(format!("train.device = auto trains on {device}: {error}"));
+    }
+    Ok(Chosen { program, device, notes })
 }
 
 /// Whether that CUDA device is there; if not, which of the reasons it is.
@@ -192,15 +122,15 @@ fn best() -> Result<Chosen, LibtorchError> {
 /// # Errors
 /// It is not.
 pub fn cuda(program: &Path, probe: &Probe, index: usize) -> Result<(), LibtorchError> {
-    let mask = std::env::var("CUDA_VISIBLE_DEVICES").ok();
     if !probe.cuda_build {
         return Err(LibtorchError::NoCudaBuild { program: program.display().to_string() });
     }
     if probe.cuda_devices == 0 {
-        return Err(LibtorchError::NoCuda { mask });
+        return Err(LibtorchError::NoCuda { why: Unseen::find() });
     }
     if index >= probe.cuda_devices {
-        return Err(LibtorchError::NoSuchDevice { index, seen: probe.cuda_devices, mask });
+        let seen = probe.cuda_devices;
+        return Err(LibtorchError::NoSuchDevice { index, seen, masked: unseen::masked(seen) });
     }
     Ok(())
 }
@@ -211,18 +141,34 @@ pub fn cuda(program: &Path, probe: &Probe, index: usize) -> Result<(), LibtorchE
 /// It is not there, does not start, or is of another version.
 pub fn probe() -> Result<(PathBuf, Probe), LibtorchError> {
     let program = find(std::env::var_os(VARIABLE))?;
+    let probe = understood(&program, &ask::ask(&program)?)?;
+    Ok((program, probe))
+}
+
+/// What its answer says.
+fn understood(program: &Path, answer: &ask::Answer) -> Result<Probe, LibtorchError> {
     let name = program.display().to_string();
-    let (code, stdout, stderr) = ask(&program)?;
-    let said = stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message").trim().to_owned();
-    if stderr.contains("error while loading shared libraries") {
+    let said = answer.stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message").trim();
+    // The loader begins with the name of what it loads.
+    let said = said.strip_prefix(&format!("{name}: ")).unwrap_or(said).to_owned();
+    if answer.stderr.contains("error while loading shared libraries") {
         return Err(LibtorchError::Libraries { program: name, said });
     }
+    if error::of_another_libtorch(&said) {
+        let folder = error::folder_of_libtorch(program, &said);
+        return Err(LibtorchError::OtherLibtorch { program: name, folder, said });
+    }
     // Only the last line is the answer: libraries may have spoken before.
-    let answer = stdout.lines().last().unwrap_or_default();
-    match serde_json::from_str::<Probe>(answer) {
-        Ok(probe) if probe.schema == SCHEMA => Ok((program, probe)),
-        Ok(probe) => Err(LibtorchError::OtherSchema { program: name, theirs: probe.schema, ours: SCHEMA }),
-        Err(_) => Err(LibtorchError::Broken { program: name, said: format!("{said} ({code})") }),
+    let last = answer.stdout.lines().last().unwrap_or_default();
+    match serde_json::from_str::<Probe>(last) {
+        Ok(probe) if probe.schema != SCHEMA => {
+            Err(LibtorchError::OtherSchema { program: name, theirs: probe.schema, ours: SCHEMA })
+        }
+        Ok(probe) if probe.version != OURS.0 => {
+            Err(LibtorchError::OtherVersion { program: name, theirs: probe.version, ours: OURS.0 })
+        }
+        Ok(probe) => Ok(probe),
+        Err(_) => Err(LibtorchError::Broken { program: name, said: format!("{said} ({})", answer.status) }),
     }
 }
 
@@ -240,29 +186,70 @@ fn find(named: Option<OsString>) -> Result<PathBuf, LibtorchError> {
         .ok_or(LibtorchError::NotFound)
 }
 
-/// Exit status in words, standard output and standard error of `PROGRAM probe`.
-fn ask(program: &Path) -> Result<(String, String, String), LibtorchError> {
-    let broken = |said: String| LibtorchError::Broken { program: program.display().to_string(), said };
-    let mut child = Command::new(program)
-        .arg("probe")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| broken(error.to_string()))?;
-    let until = Instant::now() + PATIENCE;
-    loop {
-        match child.try_wait() {
-            Ok(Some(_)) => break,
-            Ok(None) if Instant::now() < until => std::thread::sleep(POLL),
-            _ => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(LibtorchError::Silent { program: program.display().to_string() });
-            }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn probe(git: Option<&str>) -> Probe {
+        Probe {
+            schema: SCHEMA,
+            version: OURS.0.to_owned(),
+            git: git.map(str::to_owned),
+            libtorch: "2.9.0".to_owned(),
+            folder: "/lib".to_owned(),
+            cuda_build: false,
+            cuda_devices: 0,
         }
     }
-    let output = child.wait_with_output().map_err(|error| broken(error.to_string()))?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok((output.status.to_string(), text(&output.stdout), text(&output.stderr)))
+
+    fn answered(stdout: &str, stderr: &str) -> Result<Probe, LibtorchError> {
+        let (stdout, stderr) = (stdout.to_owned(), stderr.to_owned());
+        understood(
+            Path::new("/bin/worker"),
+            &ask::Answer { status: "exit status: 127".to_owned(), stdout, stderr },
+        )
+    }
+
+    #[test]
+    fn a_program_of_another_source_is_told_and_one_of_no_known_source_is_not() {
+        let told = |theirs, ours| other_revision(Path::new("/bin/worker"), &probe(theirs), ours);
+        let note = told(Some("aaaa"), Some("bbbb")).unwrap();
+        for word in ["/bin/worker", "aaaa", "bbbb", BUILD] {
+            assert!(note.contains(word), "{word} in {note}");
+        }
+        assert_eq!(told(Some("aaaa"), Some("aaaa")), None);
+        assert_eq!((told(None, Some("bbbb")), told(Some("aaaa"), None)), (None, None));
+    }
+
+    #[test]
+    fn an_answer_is_of_this_version_or_refused() {
+        let json = |probe: &Probe| serde_json::to_string(probe).unwrap();
+        let ours = probe(Some("aaaa"));
+        assert_eq!(answered(&format!("warning\n{}", json(&ours)), "").as_ref(), Ok(&ours));
+        let older = Probe { version: "0.0.1".to_owned(), ..ours };
+        let told = answered(&json(&older), "").unwrap_err().to_string();
+        assert!(told.contains("version 0.0.1") && told.contains(OURS.0) && told.contains(BUILD), "{told}");
+        let schema = Probe { schema: 0, ..older };
+        assert!(matches!(answered(&json(&schema), ""), Err(LibtorchError::OtherSchema { theirs: 0, .. })));
+    }
+
+    #[test]
+    fn another_libtorch_than_it_was_built_for_has_a_sentence() {
+        let lines =
+            "/bin/worker: symbol lookup error: /opt/torch/lib/libtorch_cpu.so: undefined symbol: _ZN3c10";
+        let told = answered("", lines).unwrap_err();
+        let LibtorchError::OtherLibtorch { folder, said, .. } = &told else { panic!("{told:?}") };
+        assert_eq!(folder.as_deref(), Some("/opt/torch/lib"));
+        assert!(said.starts_with("symbol lookup error"), "{said}");
+        let broken = answered("", "libc.so.6: version `GLIBC_2.99' not found").unwrap_err();
+        assert!(matches!(broken, LibtorchError::Broken { .. }), "{broken}");
+    }
+
+    #[test]
+    fn only_a_program_that_is_not_there_is_passed_over_without_a_word() {
+        assert!(passed_over(&LibtorchError::NotFound).is_empty());
+        let broken = LibtorchError::NotThere("/nowhere".to_owned());
+        let notes = passed_over(&broken);
+        assert!(notes[0].contains("auto trains on flex") && notes[0].contains("/nowhere"), "{notes:?}");
+    }
 }

@@ -5,8 +5,10 @@
 //! home             where runs live
 //! dir              one run's folder: create, find by what a person types
 //! launch, fork     a new run and its worker process; one that starts from another's checkpoint
+//! goes_on          the command that goes on with a run which would fail again as it is
 //! queue            runs that wait for one another
 //! lock             held while the worker lives
+//! libtorch, nvml   the program that links libtorch; what NVIDIA's driver tells of its GPUs
 //! reaper, death    how a worker ended, and why, as far as it can be known
 //! own              files of a folder that a stranger may have made
 //! socket, client   commands to a live run
@@ -39,6 +41,7 @@ pub mod export;
 pub(crate) mod fault;
 pub mod find;
 pub mod fork;
+pub mod goes_on;
 pub mod home;
 pub mod label;
 pub mod last;
@@ -49,6 +52,7 @@ pub mod list;
 mod list_cache;
 pub mod lock;
 mod newest;
+pub mod nvml;
 pub mod own;
 pub mod peaks;
 pub mod preparing;

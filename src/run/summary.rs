@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Record, RunDir, RunError, label::Label, standing, standing::State, text};
+use super::{Record, RunDir, RunError, goes_on::GoesOn, label::Label, standing, standing::State, text};
 use crate::{
     config::{Arch, Config, Layers, own, presets},
     protocol::{Alert, Level, Reason, SCHEMA, Summary, summary::Measured},
@@ -25,6 +25,8 @@ pub struct Finish {
     /// Tokens over the time spent training.
     pub tokens_per_second: Option<f64>,
     pub measured: Measured,
+    /// How a run that has not made all of its updates can go on.
+    pub goes_on: GoesOn,
 }
 
 impl Finish {
@@ -52,6 +54,7 @@ impl Finish {
                 gpu_retries: peaks.gpu_retries,
                 peak_source: "readings so far; parameters and state by the ledger".into(),
             },
+            goes_on: GoesOn::Resumed,
         }
     }
 }
@@ -99,8 +102,12 @@ pub fn build(record: &Record, finish: Finish) -> Option<Summary> {
         notes: notes(record),
         note: None,
         show_command: format!("{} show {}", own::program(), header.run),
-        resume_command: (!finish.reason.is_complete() && header.config.model.arch != Arch::Loop)
-            .then(|| format!("{} resume {}", own::program(), header.run)),
+        resume_command: match finish.goes_on {
+            _ if finish.reason.is_complete() || header.config.model.arch == Arch::Loop => None,
+            GoesOn::Resumed => Some(format!("{} resume {}", own::program(), header.run)),
+            GoesOn::By(command) => Some(command),
+            GoesOn::Not => None,
+        },
         forked_from: header.forked_from.clone(),
     })
 }

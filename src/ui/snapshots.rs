@@ -77,6 +77,18 @@ fn overlays() {
     everywhere(states::overlays());
 }
 
+#[test]
+fn a_run_that_failed_before_its_first_update_is_not_said_to_start() {
+    let screen = drawn(&states::out_of_memory(), &Theme::default(), 80, 24);
+    assert!(!screen.contains("is starting"), "{screen}");
+    let second = screen.lines().nth(2).unwrap_or_default();
+    assert!(second.contains("out of memory on flex: 512 GiB were asked for"), "{screen}");
+    let events = screen.lines().skip(3).collect::<Vec<_>>().join(" ");
+    for words in ["512 GiB", "train.micro_batch"] {
+        assert!(events.contains(words), "{words}: {screen}");
+    }
+}
+
 /// The smallest that anything is said on, all in one file.
 #[test]
 fn tiny() {

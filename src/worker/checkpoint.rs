@@ -88,11 +88,11 @@ impl Snapshot {
     }
 
     /// Writes `checkpoints/<update>/` under a temporary name, waits until it is on the disk and renames it; returns its
-    /// bytes.
+    /// bytes, and what stands in `checkpoint.json`.
     ///
     /// # Errors
     /// Nothing is left behind under the final name when a write fails.
-    pub fn write(mut self, run: &RunDir) -> io::Result<u64> {
+    pub fn write(mut self, run: &RunDir) -> io::Result<(u64, CheckpointInfo)> {
         let folder = run.checkpoint(self.info.update);
         // Not its parents: a folder that was deleted under the run does not come back.
         step()?;
@@ -120,7 +120,7 @@ impl Snapshot {
             step()?;
             std::fs::write(temporary.join("checkpoint.json"), info)
         })?;
-        Ok(bytes)
+        Ok((bytes, self.info))
     }
 }
 

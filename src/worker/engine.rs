@@ -1,6 +1,7 @@
 //! The engine: one thread that owns every tensor and turns windows of data into updates, obeying commands between
 //! micro-batches.
 
+mod ending;
 mod saving;
 mod validation;
 
@@ -18,21 +19,15 @@ use super::{
     commands::{Mode, Turn, Waiting},
     control::{Incoming, Status},
     event_log::Events,
-    fault::{self, Fault, Phase},
+    fault::{self, Phase},
     keeper::Keeper,
     trainer::{Outcome, Training},
 };
 use crate::{
-    backend::devices,
     config::{Config, schedule},
     data::{Cursor, DataError, Dataset, Window as Batches},
     protocol::{Alert, Command, Event, Level, Reason, Update, Window},
-    run::{
-        RunDir,
-        checkpoint::{self as stored, Progress},
-        script::Given,
-        text,
-    },
+    run::{RunDir, checkpoint::Progress, script::Given, text},
 };
 
 /// Least time between two `window` events.
@@ -79,6 +74,8 @@ pub struct Ending {
     pub done: Done,
     /// It has not ended: it goes on with other settings.
     pub turn: Option<Turn>,
+    /// Settings with which it would not run out of memory again; none when it did not run out.
+    pub advised: Vec<(&'static str, String)>,
 }
 
 /// What was trained.
@@ -127,6 +124,9 @@ pub(super) struct Engine<'a> {
     phase: Phase,
     /// Whether all parameters and all state are those of the last update.
     pub(super) intact: bool,
+    /// Whether there is memory to evaluate with, and a device.
+    can_validate: bool,
+    advised: Vec<(&'static str, String)>,
 }
 
 /// What was trained since the last update event.
@@ -184,14 +184,26 @@ pub fn train(
         told_of_waiting: false,
         phase: Phase::default(),
         intact: true,
+        can_validate: true,
+        advised: Vec::new(),
     };
     // Commands of updates that an earlier worker made were given by it.
     let made = engine.done.updates;
     engine.script.retain(|given| given.at_update >= made);
-    let (reason, message) = engine.run(windows)?;
-    let turn = engine.turns(reason);
-    engine.finish(turn.is_some());
-    Ok(Ending { reason, message, done: engine.done, turn })
+    let (mut reason, mut message) = engine.run(windows)?;
+    let mut turn = engine.turns(reason);
+    if let Some(fault) = engine.finish() {
+        let (why, sentence) = engine.give_up(&fault);
+        // A run that had failed already ended for that.
+        if reason.exit_code() == 0 {
+            (reason, message) = (why, sentence);
+        } else if let Some(sentence) = sentence {
+            engine.alert(Level::Error, sentence);
+        }
+        turn = None;
+    }
+    engine.answer_all(turn.is_some());
+    Ok(Ending { reason, message, done: engine.done, turn, advised: engine.advised })
 }
 
 impl Engine<'_> {
@@ -231,28 +243,6 @@ impl Engine<'_> {
             if self.done.updates >= self.around.total_updates { Reason::Finished } else { Reason::DataEnded },
             None,
         ))
-    }
-
-    /// The device has no more memory or is lost: what the window had asked for is given back, and the parameters are not
-    /// asked for again where they cannot be had.
-    fn give_up(&mut self, fault: &Fault) -> (Reason, Option<String>) {
-        let mut sentence = fault.sentence(&self.around.config, self.phase);
-        self.intact = matches!(fault, Fault::OutOfMemory { .. }) && self.phase == Phase::Passes;
-        // There is no memory to evaluate with.
-        self.last_validation = self.done.updates;
-        if self.intact {
-            self.training.discard_window();
-            devices::give_back_memory();
-        } else if self.done.updates > 0 {
-            // One may be on its way to the disk.
-            let _ = self.keeper.wait();
-            let left = stored::latest_checkpoint(&self.around.run).ok().flatten();
-            sentence.push_str(&match left.map(|checkpoint| checkpoint.update) {
-                Some(update) => format!("; what is left is the checkpoint of update {update}"),
-                None => "; no checkpoint had been written, checkpoint.every_updates writes some".to_owned(),
-            });
-        }
-        (fault.reason(), Some(sentence))
     }
 
     /// One update. False: a stop came while the window was paused, so that it was dropped.
@@ -342,7 +332,7 @@ impl Engine<'_> {
             self.validate();
         }
         let improved = self.best_val < before;
-        if saving::is_due(&config.checkpoint, next, self.last_checkpoint_at.elapsed(), improved)
+        if saving::is_wanted(&config.checkpoint, next, self.last_checkpoint_at.elapsed(), improved)
             && !last
             && let Err(error) = self.checkpoint(None)
         {
@@ -398,24 +388,6 @@ impl Engine<'_> {
     /// Operations that the model asks for in a window.
     fn flops(&self, window: &Batches) -> f64 {
         self.training.flops().map_or(0.0, |flops| flops.rows(window.lengths()))
-    }
-
-    /// The last validation and the last checkpoint, then the answers to whoever stopped the run.
-    fn finish(&mut self, goes_on: bool) {
-        if let Some(Given { at_update, deed, .. }) = self.script.front() {
-            let left = self.script.len();
-            let message =
-                format!("the run ended before {left} of its commands: {} at update {at_update}", deed.name());
-            self.alert(Level::Warning, message);
-        }
-        self.validate();
-        if let Err(error) = self.checkpoint(None) {
-            self.alert(Level::Error, format!("the last checkpoint could not be begun: {error}"));
-        }
-        // Its failure has been told.
-        let _ = self.keeper.wait();
-        self.reject_waiting(if goes_on { "its settings changed first" } else { "the run ended first" });
-        self.answer_waiting(|_| true);
     }
 
     pub(super) fn alert(&self, level: Level, message: String) {

@@ -6,11 +6,23 @@ use super::{checkpoint::Snapshot, event_log::Events};
 use crate::{
     config::CheckpointConfig,
     protocol::{Alert, CheckpointWritten, Event, Level},
-    run::{RunDir, checkpoint as stored},
+    run::{
+        RunDir, atomic,
+        checkpoint::{self as stored, CheckpointInfo},
+    },
 };
 
 /// Is told what became of a checkpoint, on the thread that wrote it.
 pub type Told = Box<dyn FnOnce(Result<(), &io::Error>) + Send>;
+
+/// A checkpoint on the disk that has not been told.
+#[derive(Debug)]
+pub struct Kept {
+    /// `checkpoint.json`.
+    pub info: CheckpointInfo,
+    /// Of all its files.
+    bytes: u64,
+}
 
 /// Has at most one checkpoint in flight.
 #[derive(Debug)]
@@ -39,6 +51,41 @@ impl Keeper {
         let write = move || write(&run, &keep, &events, snapshot, time, told);
         self.in_flight = Some(std::thread::Builder::new().name("checkpoint".into()).spawn(write)?);
         Ok(())
+    }
+
+    /// Writes one here and now, once nothing else is in flight, and leaves it to [`Self::tell`] to say so; that it failed is
+    /// said in the record.
+    pub fn keep(&mut self, snapshot: Snapshot, time: f64) -> Option<Kept> {
+        // Its failure has been told.
+        let _ = self.wait();
+        let update = snapshot.update();
+        let _ = self.events.settle();
+        match snapshot.write(&self.run) {
+            Ok((bytes, info)) => Some(Kept { info, bytes }),
+            Err(error) => {
+                let _ = self.events.send(not_written(update, time, &error));
+                None
+            }
+        }
+    }
+
+    /// Says in the record that it is there, and removes what is not kept. What `checkpoint.json` says is written again
+    /// where it has `changed`.
+    pub fn tell(&self, Kept { info, mut bytes }: Kept, changed: bool) {
+        let (update, time) = (info.update, info.progress.time);
+        if changed {
+            match amend(&self.run, &info) {
+                Ok(more) => bytes = bytes.saturating_add_signed(more),
+                Err(error) => {
+                    let message = format!(
+                        "the checkpoint of update {update} does not say its validation loss: {error}"
+                    );
+                    let _ = self.events.send(alert(update, time, Level::Warning, message));
+                }
+            }
+        }
+        let _ = self.events.send(Event::Checkpoint(on_disk(&self.run, update, time, bytes)));
+        prune(&self.run, &self.keep, &self.events, update, time);
     }
 
     /// Waits until nothing is in flight.
@@ -84,24 +131,36 @@ fn write(
     let _ = events.settle();
     let written = snapshot.write(run);
     match &written {
-        Ok(bytes) => drop(events.send(Event::Checkpoint(on_disk(run, update, time, *bytes)))),
-        Err(error) => drop(events.send(alert(
-            update,
-            time,
-            Level::Error,
-            format!("the checkpoint of update {update} was not written: {error}"),
-        ))),
+        Ok((bytes, _)) => drop(events.send(Event::Checkpoint(on_disk(run, update, time, *bytes)))),
+        Err(error) => drop(events.send(not_written(update, time, error))),
     }
     if let Some(told) = told {
         told(written.as_ref().map(|_| ()));
     }
-    if written.is_ok()
-        && let Err(error) = stored::prune(run, keep.keep_last, keep.keep_best)
-    {
+    if written.is_ok() {
+        prune(run, keep, events, update, time);
+    }
+    written.map(|_| ())
+}
+
+fn prune(run: &RunDir, keep: &CheckpointConfig, events: &Events, update: u64, time: f64) {
+    if let Err(error) = stored::prune(run, keep.keep_last, keep.keep_best) {
         let message = format!("an old checkpoint could not be removed: {error}");
         let _ = events.send(alert(update, time, Level::Warning, message));
     }
-    written.map(|_| ())
+}
+
+/// Writes `checkpoint.json` again; returns by how many bytes it has grown.
+fn amend(run: &RunDir, info: &CheckpointInfo) -> io::Result<i64> {
+    let path = stored::Checkpoint { update: info.update, path: run.checkpoint(info.update) }.info_json();
+    let before = std::fs::metadata(&path)?.len();
+    let json = serde_json::to_vec_pretty(info)?;
+    atomic::write_file(&path, &json)?;
+    Ok(json.len() as i64 - before as i64)
+}
+
+fn not_written(update: u64, time: f64, error: &io::Error) -> Event {
+    alert(update, time, Level::Error, format!("the checkpoint of update {update} was not written: {error}"))
 }
 
 fn on_disk(run: &RunDir, update: u64, time: f64, bytes: u64) -> CheckpointWritten {

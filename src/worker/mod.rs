@@ -14,7 +14,6 @@ pub mod keeper;
 pub mod learner;
 pub mod leave;
 pub mod metrics;
-pub mod nvml;
 mod over;
 pub mod own;
 pub mod process;
@@ -26,3 +25,5 @@ pub mod telemetry;
 pub mod trainer;
 pub mod weights;
 pub mod writing;
+
+pub use crate::run::nvml;

@@ -13,7 +13,12 @@ use crate::{
     backend::{allocator, memory},
     config::{Arch, Config},
     protocol::{Host, Reason, summary::Measured},
-    run::{record::Record, summary::Finish},
+    run::{
+        RunDir,
+        goes_on::{self, GoesOn},
+        record::Record,
+        summary::Finish,
+    },
 };
 
 /// How the run ended, and what the engine could say about it; nothing when it failed half-way.
@@ -23,11 +28,13 @@ pub(super) struct Over {
     pub(super) done: Option<(Done, Measured)>,
     /// It goes on with other settings.
     pub(super) turn: Option<Turn>,
+    /// Settings with which it would not run out of memory again; none when it did not run out.
+    pub(super) advised: Vec<(&'static str, String)>,
 }
 
 impl Over {
     pub(super) const fn failed(message: String) -> Self {
-        Self { reason: Reason::Failed, message: Some(message), done: None, turn: None }
+        Self { reason: Reason::Failed, message: Some(message), done: None, turn: None, advised: Vec::new() }
     }
 
     /// What the engine could not see: it had not begun, or was about to end.
@@ -44,8 +51,10 @@ impl Over {
             }
             _ => words.to_owned(),
         };
-        let message = fault.map_or_else(ours, |fault| fault.sentence(config, Phase::Start));
-        Self { reason, message: Some(message), done: None, turn: None }
+        let advice = fault.as_ref().and_then(|fault| fault.advice(config));
+        let message = fault.map_or_else(ours, |fault| fault.sentence(config, Phase::Start, advice.as_ref()));
+        let advised = advice.map(|advice| advice.settings).unwrap_or_default();
+        Self { reason, message: Some(message), done: None, turn: None, advised }
     }
 }
 
@@ -63,7 +72,7 @@ pub(super) fn measured(training: &dyn Training) -> Measured {
 }
 
 /// What the summary says beside the record; of a run that failed half-way, what the record tells.
-pub(super) fn finish(record: &Record, over: &Over, wall: Duration, baseline: u64) -> Finish {
+pub(super) fn finish(run: &RunDir, record: &Record, over: &Over, wall: Duration, baseline: u64) -> Finish {
     let so_far = Finish::so_far(record);
     let (counts, measured) = match &over.done {
         Some((done, measured)) => {
@@ -76,8 +85,17 @@ pub(super) fn finish(record: &Record, over: &Over, wall: Duration, baseline: u64
     };
     let (updates, tokens, tokens_per_second) = counts;
     let measured = with_peaks(measured, record, baseline);
+    let total = record.header.as_ref().map_or(0, |header| header.total_updates);
+    let goes_on = match over.reason {
+        // Only its end went wrong: there is nothing left to train.
+        _ if total > 0 && updates >= total => GoesOn::Not,
+        // A folder that cannot be read has nothing to go on from.
+        Reason::OutOfMemory => goes_on::after_out_of_memory(run, &over.advised).unwrap_or(GoesOn::Not),
+        _ => GoesOn::Resumed,
+    };
     Finish {
         reason: over.reason,
+        goes_on,
         updates,
         tokens,
         wall_seconds: wall.as_secs_f64(),

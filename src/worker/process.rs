@@ -128,7 +128,7 @@ pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
         }
     }
     let Part { over, writer, record, written, .. } = part;
-    let finish = over::finish(&record, &over, started.elapsed(), baseline);
+    let finish = over::finish(&run, &record, &over, started.elapsed(), baseline);
     let Over { reason, message, .. } = over;
     let closed = recorder::close(&run, writer, &record, written, finish, message);
     leave::soon();
@@ -232,6 +232,7 @@ struct Prepared {
 impl Prepared {
     /// The reason, in one sentence, when the run cannot start.
     fn new(config: &Config, run: &RunDir) -> Result<Self, String> {
+        run.refuse_unknown_settings().map_err(|error| error.to_string())?;
         let mut told: Option<Instant> = None;
         let dataset = Dataset::open_watched(config, &mut |progress| {
             // The first word comes late: most data is there at once.
@@ -324,8 +325,8 @@ fn train(around: &Surroundings, good: Option<&Good>) -> Over {
         Ok((ending, over::measured(&*training)))
     }));
     match result {
-        Ok(Ok((Ending { reason, message, done, turn }, measured))) => {
-            Over { reason, message, done: Some((done, measured)), turn }
+        Ok(Ok((Ending { reason, message, done, turn, advised }, measured))) => {
+            Over { reason, message, done: Some((done, measured)), turn, advised }
         }
         Ok(Err(error)) => Over::failed(format!("{error:#}")),
         Err(panic) => Over::panicked(&*panic, &around.config),

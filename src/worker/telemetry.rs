@@ -145,6 +145,25 @@ pub fn of_device(hardware: &BTreeMap<String, String>, device: DeviceName) -> Str
     hardware.get(part).cloned().unwrap_or_else(|| "unknown".to_owned())
 }
 
+/// Bytes of the machine's memory that this process has or can still get, in its container and under its limit of
+/// addresses; nothing where the system does not say.
+pub fn memory_within_reach() -> Option<u64> {
+    let mut system = System::new().ok()?;
+    system.refresh_memory();
+    let pid = Pid::from_u32(std::process::id());
+    system.refresh_processes_specifics(
+        ProcessesToUpdate::Some(&[pid]),
+        false,
+        ProcessRefreshKind::nothing().with_memory(),
+    );
+    let own = system.process(pid).map_or(0, sysinfo::Process::memory);
+    let reach = |total: u64, free: u64| (total > 0).then(|| total.min(free.saturating_add(own)));
+    let machine = reach(system.total_memory(), system.available_memory());
+    let container = system.cgroup_limits().and_then(|limits| reach(limits.total_memory, limits.free_memory));
+    let addresses = rustix::process::getrlimit(rustix::process::Resource::As).current;
+    [machine, container, addresses].into_iter().flatten().min()
+}
+
 /// The most bytes of this process that were resident at once, as the operating system counts them.
 pub fn resident_peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

@@ -75,6 +75,22 @@ fn what_a_worker_prints_goes_to_its_log_alone() {
 }
 
 #[test]
+fn a_worker_refuses_a_setting_that_it_does_not_know() {
+    let sandbox = Sandbox::new();
+    let newer = r#"sed -i 's/^\[train\]/[train]\nlookahead = 3/' "$2/run.toml"; exec REAL"#;
+    let output = run_with(&sandbox, &stand_in(&sandbox, newer), "train.max_updates=3").output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let ended = events(&output.stdout).pop().unwrap();
+    assert_eq!(ended["reason"], "failed", "{ended}");
+    let message = ended["message"].as_str().unwrap();
+    for word in ["run.toml", "does not know the setting `train.lookahead`", env!("CARGO_PKG_VERSION")] {
+        assert!(message.contains(word), "{word} in {message}");
+    }
+    assert_eq!(ended["summary"]["updates"], 0, "nothing was trained");
+    assert!(sandbox.run(&["list"]).status.success(), "who only looks is not held up by it");
+}
+
+#[test]
 fn a_worker_that_hangs_at_its_exit_is_killed_and_said_so() {
     let sandbox = Sandbox::new();
     let pid = sandbox.path("pid");

@@ -1,8 +1,14 @@
-"""The checks of `check.sh`: each is a function, each finding goes into one JSON; the exit code is 1 when one fails."""
+"""The checks of `check.sh`: each is a function, each finding goes into one JSON; the exit code is 1 when one fails.
+
+All of it takes at most `--seconds`, and no check may use up the time of all others: what hangs is killed and said so, and
+the JSON is written whatever happens.
+"""
 
 import argparse
+import glob
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -11,9 +17,52 @@ PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "peers", "
 MIB = 2**20
 
 
+class Clock:
+    """What is left of the whole time, and of the time of one check."""
+
+    def __init__(self, seconds):
+        self.begun, self.seconds = time.monotonic(), seconds
+        self.until = self.end = self.begun + seconds
+
+    def share(self, part):
+        """From now on at most this part of the whole time, as far as there is any left."""
+        self.until = min(time.monotonic() + part * self.seconds, self.end)
+
+    def run(self, command):
+        """Runs a command to its end: exit code, standard output, standard error. One that takes too long is killed."""
+        left = self.until - time.monotonic()
+        if left <= 0:
+            raise RuntimeError(f"no time was left for {' '.join(command)}")
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        try:
+            out, err = child.communicate(timeout=left)
+        except BaseException as error:
+            os.killpg(child.pid, signal.SIGKILL)
+            kill_workers()
+            child.wait()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            raise RuntimeError(f"{' '.join(command)}: killed, it took longer than {left:.0f} s") from None
+        return child.returncode, out, err
+
+
+def kill_workers():
+    """A worker leads a session of its own and outlives who started it; its number stands in the lock of its run."""
+    for path in glob.glob(os.path.join(os.environ.get("TUI_TRAIN_HOME", "/nowhere"), "runs", "*", "lock")):
+        try:
+            with open(path) as lock:
+                number = int(lock.read().strip())
+            with open(f"/proc/{number}/cmdline", "rb") as line:
+                ours = os.path.dirname(path).encode() in line.read()
+            if ours:
+                os.kill(number, signal.SIGKILL)
+        except (OSError, ValueError):
+            pass  # It has gone by itself.
+
+
 class Check:
-    def __init__(self, program, device):
-        self.program, self.device = program, device
+    def __init__(self, program, device, clock):
+        self.program, self.device, self.clock = program, device, clock
         self.cuda = "cuda" in device
         # A processor tries the check itself.
         self.preset = "llama-160m" if self.cuda else "llama-tiny"
@@ -22,14 +71,25 @@ class Check:
         command = [self.program, *arguments]
         for setting in settings:
             command += ["--set", setting]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if expect is not None and done.returncode != expect:
-            raise RuntimeError(f"{' '.join(command)}: exit {done.returncode}: {done.stderr.strip()[-800:]}")
-        return done.stdout
+        code, out, err = self.clock.run(command)
+        if expect is not None and code != expect:
+            raise RuntimeError(f"{' '.join(command)}: exit {code}: {err.strip()[-800:]}")
+        return out
 
     def train(self, device, *settings, expect=0):
         out = self.call("run", "--json", settings=[f"train.device={device}", "schedule.warmup_updates=0", *settings], expect=expect)
         return [json.loads(line) for line in out.splitlines()]
+
+    def doctor(self):
+        return json.loads(self.call("doctor", "--json", expect=None))
+
+    def torch(self):
+        """The PyTorch whose libraries these are."""
+        told = "import json, torch; print(json.dumps({'version': torch.__version__, 'cuda': torch.version.cuda}))"
+        code, out, err = self.clock.run([sys.executable, "-c", told])
+        if code != 0:
+            raise RuntimeError(err.strip()[-800:])
+        return json.loads(out)
 
     def parity(self):
         """The same run on this device and on the processor: three optimizers, with and without accumulation."""
@@ -86,10 +146,10 @@ class Check:
         for name, more in cases:
             command = [sys.executable, PEER, "--program", self.program, "--device", self.device, "--preset", self.preset]
             command += ["--precision", "bf16" if self.cuda else "f32", "--rounds", "2" if self.cuda else "1", "--updates", "10", *more]
-            done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode != 0:
-                return False, {**found, name: done.stderr.strip()[-800:]}
-            found[name] = json.loads(done.stdout)
+            code, out, err = self.clock.run(command)
+            if code != 0:
+                return False, {**found, name: err.strip()[-800:]}
+            found[name] = json.loads(out)
         return True, found
 
 
@@ -101,19 +161,37 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", required=True)
     parser.add_argument("--device", required=True)
+    parser.add_argument("--seconds", type=float, default=300)
     arguments = parser.parse_args()
-    check = Check(arguments.program, arguments.device)
-    report = {"device": arguments.device, "doctor": json.loads(check.call("doctor", "--json", expect=None)), "checks": {}}
-    for work in [check.parity, check.bf16, check.memory, check.out_of_memory, check.speed]:
-        begun = time.monotonic()
-        try:
-            passed, found = work()
-        except Exception as error:  # One failed check must not hide the others.
-            passed, found = False, {"error": str(error)}
-        report["checks"][work.__name__] = {"passed": passed, "seconds": round(time.monotonic() - begun, 1), **found}
-        print(f"{work.__name__}: {'passed' if passed else 'FAILED'}", file=sys.stderr)
-    report["passed"] = all(found["passed"] for found in report["checks"].values())
-    print(json.dumps(report, indent=1))
+    # Told to end, it still says what was found.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    clock = Clock(arguments.seconds)
+    check = Check(arguments.program, arguments.device, clock)
+    report = {"device": arguments.device, "checks": {}, "passed": False}
+    # The largest part of the whole time that each may take.
+    checks = [(check.parity, 0.4), (check.bf16, 0.2), (check.memory, 0.2), (check.out_of_memory, 0.2), (check.speed, 0.4)]
+    try:
+        for about in [check.torch, check.doctor]:
+            clock.share(0.1)
+            try:
+                report[about.__name__] = about()
+            except Exception as error:
+                report[about.__name__] = {"error": str(error)}
+        for work, part in checks:
+            begun = time.monotonic()
+            clock.share(part)
+            try:
+                passed, found = work()
+            except Exception as error:  # One failed check must not hide the others.
+                passed, found = False, {"error": str(error) or type(error).__name__}
+            report["checks"][work.__name__] = {"passed": passed, "seconds": round(time.monotonic() - begun, 1), **found}
+            print(f"{work.__name__}: {'passed' if passed else 'FAILED'}", file=sys.stderr)
+        report["passed"] = all(found["passed"] for found in report["checks"].values())
+    finally:
+        for work, _ in checks:
+            report["checks"].setdefault(work.__name__, {"passed": False, "error": "it was not reached"})
+        report["seconds"] = round(time.monotonic() - clock.begun, 1)
+        print(json.dumps(report, indent=1), flush=True)
     sys.exit(0 if report["passed"] else 1)
 
 

@@ -7,6 +7,10 @@
 # There, with that file and the folder tests of this repository:
 #     tests/gpu/check.sh tui-train-libtorch.xz > check.json
 #
+# It takes five minutes at most: what hangs is killed, and the JSON is written all the same. It names the version of that
+# PyTorch, too. A build for libtorch 2.11, which is known to compile, is made with LIBTORCH_BYPASS_VERSION_CHECK=1 in the
+# environment of `cargo build`, and is checked on a machine with PyTorch 2.11; the check itself needs no such variable.
+#
 # The libraries are those of the PyTorch that $PYTHON (python3) imports. CHECK_DEVICE names another device than
 # libtorch-cuda:0; on libtorch-cpu the check runs small, to try itself.
 set -euo pipefail
@@ -33,4 +37,4 @@ print(":".join([lib, *sorted(glob.glob(os.path.join(os.path.dirname(os.path.dirn
 PY
 )${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH TUI_TRAIN_HOME="$work/state" TUI_TRAIN_LIBTORCH="$program"
-exec "$python" "$here/check.py" --program "$program" --device "${CHECK_DEVICE:-libtorch-cuda:0}"
+"$python" "$here/check.py" --program "$program" --device "${CHECK_DEVICE:-libtorch-cuda:0}"

@@ -25,6 +25,7 @@ pub fn probe() -> Probe {
     Probe {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        git: option_env!("BUILD_GIT_REVISION").map(str::to_owned),
         libtorch: shim::version(),
         folder: env!("LIBTORCH_LIB_DIR").to_owned(),
         cuda_build: tch::utils::has_cudart(),

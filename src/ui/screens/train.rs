@@ -113,12 +113,23 @@ fn figures(state: &State, view: &RunView, theme: &Theme, area: Rect, buffer: &mu
         figures.push(("tokens", format::short(update.tokens as f64), Role::Strong));
     }
     if figures.is_empty() {
-        let text = match &state.link.waits {
-            Some(waits) => theme.keys.told(&format!(" {}", waits.sentence()), state.context()),
-            None => " the worker is starting: reading the data, building the model".to_owned(),
+        let over = |what: &str| (format!(" {what}"), Role::Bad);
+        let (text, role) = match (&state.link.waits, state.status()) {
+            (Some(waits), _) => {
+                (theme.keys.told(&format!(" {}", waits.sentence()), state.context()), Role::Dim)
+            }
+            (None, Some(Status::Ended(reason))) if reason.exit_code() == 0 => {
+                (" the run ended before its first update".to_owned(), Role::Dim)
+            }
+            (None, Some(Status::Ended(_))) => {
+                let message = view.ended.as_ref().and_then(|ended| ended.message.as_deref());
+                over(message.unwrap_or("the run failed before its first update"))
+            }
+            (None, Some(Status::Crashed)) => over("the worker died before its first update"),
+            _ => (" the worker is starting: reading the data, building the model".to_owned(), Role::Dim),
         };
         let text = format::cut(&text, usize::from(area.width));
-        return write(area, 1, &Line::from(span(text, Role::Dim, theme)), buffer);
+        return write(area, 1, &Line::from(span(text, role, theme)), buffer);
     }
     // The window is drawn as it fills where that takes nothing else's place.
     let cells = window.map_or(0, |(_, of)| of.min(CELLS) as usize + 1);

@@ -38,6 +38,26 @@ fn fresh(screen: Screen) -> State {
     State::new(Layers::new(), Options::default(), screen).unwrap()
 }
 
+/// A run whose first window did not fit.
+pub(super) fn out_of_memory() -> State {
+    let mut state = fresh(Screen::Train);
+    state.update(Msg::Watching { run: RunRef { id: "l".into(), name: "large".into(), path: "l".into() } });
+    let mut events: Vec<Event> =
+        recorded::demo(0).into_iter().filter(|event| matches!(event, Event::Header(_))).collect();
+    let mut end = recorded::ended(Reason::OutOfMemory, 0);
+    if let Event::RunEnded(ended) = &mut end {
+        ended.message = Some(
+            "out of memory on flex: 512 GiB were asked for; train.micro_batch = 2 with train.accumulate = 512 keeps the \
+             effective batch of 1024 and needs ~11.0 GiB instead of ~2.50 TiB"
+                .into(),
+        );
+    }
+    events.push(end);
+    state.update(Msg::Events(events));
+    state.update(Msg::Alive(false));
+    state
+}
+
 /// Everything there is.
 pub(super) fn all() -> Vec<Named> {
     [train(), tensors(), opened_sides(), setup(), runs(), overlays()].into_iter().flatten().collect()

@@ -9,7 +9,7 @@ use crate::{
     run::checkpoint::Progress,
     worker::{
         checkpoint::{Position, Snapshot},
-        keeper::Told,
+        keeper::{Kept, Told},
     },
 };
 
@@ -21,7 +21,7 @@ const LONG: Duration = Duration::from_secs(1);
 
 /// Whether there is one after that update. `since` is the time since the last one was begun, and `improved` says that the
 /// validation after the update was the best so far.
-pub(super) fn is_due(config: &CheckpointConfig, update: u64, since: Duration, improved: bool) -> bool {
+pub(super) fn is_wanted(config: &CheckpointConfig, update: u64, since: Duration, improved: bool) -> bool {
     let (updates, seconds) = (config.every_updates, config.every_seconds);
     let best = improved && config.keep_best && (updates > 0 || seconds > 0) && since >= BEST_APART;
     best || (updates > 0 && update.is_multiple_of(updates))
@@ -35,39 +35,75 @@ impl Engine<'_> {
         if !self.intact {
             return Ok(());
         }
-        let update = self.done.updates;
-        if self.keeper.look().is_err() {
-            self.last_checkpoint = None;
-        }
-        if update == 0 || (self.last_checkpoint == Some(update) && self.keeper.wait().is_ok()) {
+        if !self.is_due() {
             if let Some(told) = told {
                 told(Ok(()));
             }
             return Ok(());
         }
+        let (snapshot, time) = self.copy()?;
+        self.keeper.begin(snapshot, time, told)?;
+        (self.last_checkpoint, self.last_checkpoint_at) = (Some(self.done.updates), Instant::now());
+        Ok(())
+    }
+
+    /// The checkpoint that a run ends with, on the disk when this returns, and not told yet; nothing where none is due, or
+    /// where it could not be written, which is told.
+    pub(super) fn keep_last(&mut self) -> std::io::Result<Option<Kept>> {
+        if !self.intact || !self.is_due() {
+            return Ok(None);
+        }
+        let (snapshot, time) = self.copy()?;
+        let kept = self.keeper.keep(snapshot, time);
+        self.last_checkpoint = kept.as_ref().map(|_| self.done.updates);
+        Ok(kept)
+    }
+
+    /// Tells of that checkpoint, with the loss of the validation since.
+    pub(super) fn tell_last(&self, mut kept: Kept) {
+        let progress = self.progress(kept.info.progress.time);
+        let changed = kept.info.progress != progress;
+        kept.info.progress = progress;
+        self.keeper.tell(kept, changed);
+    }
+
+    /// Whether the update has no checkpoint yet.
+    fn is_due(&mut self) -> bool {
+        let update = self.done.updates;
+        if self.keeper.look().is_err() {
+            self.last_checkpoint = None;
+        }
+        update > 0 && (self.last_checkpoint != Some(update) || self.keeper.wait().is_err())
+    }
+
+    /// Everything as it is now, and the time.
+    fn copy(&mut self) -> std::io::Result<(Snapshot, f64)> {
         self.wait_for_the_last_one();
         let time = self.time();
+        let update = self.done.updates;
         let position = Position {
             update,
             tokens: self.done.tokens,
             config: &self.around.config,
             cursor: self.cursor,
-            progress: Progress {
-                time,
-                busy: self.done.busy.as_secs_f64(),
-                skipped_in_a_row: self.skipped_in_a_row,
-                learning_rate: self.lr_override,
-                last_validation: self.last_validation,
-                val_loss: self.val_loss.filter(|_| self.last_validation == update),
-            },
+            progress: self.progress(time),
         };
         let snapshot = Snapshot::take(&self.around.run, &*self.training, position)?;
         self.send(Event::Snapshot(protocol::Snapshot { update, time }));
         // What cannot be begun is due again.
         self.last_checkpoint = None;
-        self.keeper.begin(snapshot, time, told)?;
-        (self.last_checkpoint, self.last_checkpoint_at) = (Some(update), Instant::now());
-        Ok(())
+        Ok((snapshot, time))
+    }
+
+    fn progress(&self, time: f64) -> Progress {
+        Progress {
+            time,
+            busy: self.done.busy.as_secs_f64(),
+            skipped_in_a_row: self.skipped_in_a_row,
+            learning_rate: self.lr_override,
+            last_validation: self.last_validation,
+            val_loss: self.val_loss.filter(|_| self.last_validation == self.done.updates),
+        }
     }
 
     /// One copy at a time: the one before must be on the disk. What became of it is told by who writes it.
@@ -99,12 +135,12 @@ mod tests {
             keep_best,
         };
         let seconds = Duration::from_secs;
-        assert!(is_due(&config(20, 0, false), 40, seconds(0), false));
-        assert!(!is_due(&config(20, 0, true), 41, seconds(999), false));
-        assert!(is_due(&config(0, 60, true), 41, seconds(60), false));
-        assert!(is_due(&config(0, 600, true), 41, seconds(10), true), "the loss has never been lower");
-        assert!(!is_due(&config(0, 600, true), 41, seconds(9), true), "the last one is too young");
-        assert!(!is_due(&config(0, 600, false), 41, seconds(99), true));
-        assert!(!is_due(&config(0, 0, true), 41, seconds(99), true), "none but at the end are wanted");
+        assert!(is_wanted(&config(20, 0, false), 40, seconds(0), false));
+        assert!(!is_wanted(&config(20, 0, true), 41, seconds(999), false));
+        assert!(is_wanted(&config(0, 60, true), 41, seconds(60), false));
+        assert!(is_wanted(&config(0, 600, true), 41, seconds(10), true), "the loss has never been lower");
+        assert!(!is_wanted(&config(0, 600, true), 41, seconds(9), true), "the last one is too young");
+        assert!(!is_wanted(&config(0, 600, false), 41, seconds(99), true));
+        assert!(!is_wanted(&config(0, 0, true), 41, seconds(99), true), "none but at the end are wanted");
     }
 }

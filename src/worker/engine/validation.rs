@@ -14,10 +14,14 @@ impl Engine<'_> {
     /// Unless it is known for this update, or there is nothing held out.
     pub(super) fn validate(&mut self) {
         let dataset = &self.around.dataset;
-        if dataset.validation_sequences() == 0 || self.last_validation == self.done.updates {
+        if !self.can_validate
+            || dataset.validation_sequences() == 0
+            || self.last_validation == self.done.updates
+        {
             return;
         }
-        self.last_validation = self.done.updates;
+        // The loss of an earlier update is not this one's, whatever comes of it.
+        (self.last_validation, self.val_loss) = (self.done.updates, None);
         let config = &self.around.config;
         let limit = match config.model.arch.task() {
             Task::LanguageModel => VALIDATION_SEQUENCES,

@@ -1,0 +1,81 @@
+//! How a run ends: what is kept of it, and what is said when its device gives up.
+
+use super::Engine;
+use crate::{
+    backend::devices,
+    protocol::{Level, Reason},
+    run::{checkpoint as stored, script::Given},
+    worker::fault::{self, Fault, Phase},
+};
+
+impl Engine<'_> {
+    /// The device has no more memory or is lost: what the window had asked for is given back, and the parameters are not
+    /// asked for again where they cannot be had.
+    pub(super) fn give_up(&mut self, fault: &Fault) -> (Reason, Option<String>) {
+        let advice = fault.advice(&self.around.config);
+        let mut sentence = fault.sentence(&self.around.config, self.phase, advice.as_ref());
+        self.advised = advice.map(|advice| advice.settings).unwrap_or_default();
+        self.intact = matches!(fault, Fault::OutOfMemory { .. })
+            && matches!(self.phase, Phase::Passes | Phase::LastCheckpoint | Phase::LastValidation);
+        self.can_validate = false;
+        if self.intact {
+            self.training.discard_window();
+            devices::give_back_memory();
+        }
+        if self.phase == Phase::LastValidation {
+            if self.last_checkpoint == Some(self.done.updates) {
+                sentence.push_str(&format!("; the checkpoint of update {} is written", self.done.updates));
+            }
+        } else if !self.intact && self.done.updates > 0 {
+            // One may be on its way to the disk.
+            let _ = self.keeper.wait();
+            let left = stored::latest_checkpoint(&self.around.run).ok().flatten();
+            sentence.push_str(&match left.map(|checkpoint| checkpoint.update) {
+                Some(update) => format!("; what is left is the checkpoint of update {update}"),
+                None => "; no checkpoint had been written, checkpoint.every_updates writes some".to_owned(),
+            });
+        }
+        (fault.reason(), Some(sentence))
+    }
+
+    /// The last checkpoint and the last validation; the fault that it ended with, if it did. The checkpoint is on the disk
+    /// before the validation asks for memory, which may be what ends the process, and is told behind it, as what it keeps
+    /// depends on the loss.
+    pub(super) fn finish(&mut self) -> Option<Fault> {
+        if let Some(Given { at_update, deed, .. }) = self.script.front() {
+            let left = self.script.len();
+            let message =
+                format!("the run ended before {left} of its commands: {} at update {at_update}", deed.name());
+            self.alert(Level::Warning, message);
+        }
+        self.phase = Phase::LastCheckpoint;
+        let kept = fault::guard(|| self.keep_last());
+        let before = (self.last_validation, self.val_loss);
+        let fault = match &kept {
+            Ok(_) => {
+                self.phase = Phase::LastValidation;
+                fault::guard(|| self.validate()).err()
+            }
+            Err(fault) => Some(fault.clone()),
+        };
+        if fault.is_some() {
+            (self.last_validation, self.val_loss) = before;
+        }
+        match kept {
+            Ok(Ok(Some(kept))) => self.tell_last(kept),
+            Ok(Err(error)) => {
+                self.alert(Level::Error, format!("the last checkpoint could not be begun: {error}"));
+            }
+            Ok(Ok(None)) | Err(_) => {}
+        }
+        // Its failure has been told.
+        let _ = self.keeper.wait();
+        fault
+    }
+
+    /// Answers whoever stopped the run, and refuses what came too late.
+    pub(super) fn answer_all(&mut self, goes_on: bool) {
+        self.reject_waiting(if goes_on { "its settings changed first" } else { "the run ended first" });
+        self.answer_waiting(|_| true);
+    }
+}
