@@ -141,7 +141,8 @@ mod tests {
 
     #[test]
     fn the_plan_is_that_of_the_device_a_run_would_get() {
-        let libtorch = |_| Ok(Chosen { program: "worker".into(), device: DeviceName::LibtorchCpu });
+        let libtorch =
+            |_| Ok(Chosen { program: "worker".into(), device: DeviceName::LibtorchCpu, notes: Vec::new() });
         let auto = settled(config("auto"), libtorch);
         assert_eq!(auto, config("libtorch-cpu"));
         assert_eq!(as_json(&auto)["device"], "libtorch-cpu");
