@@ -90,6 +90,11 @@ impl Plan {
         let (from, to) = (before.optimizer.name, now.optimizer.name);
         if from != to {
             said.push(format!("optimizer state from {from} to {to}: {}", becomes(from, to)));
+        } else if before.train.precision != now.train.precision {
+            said.push(
+                "optimizer state and parameters go on in f32: only the passes have another precision"
+                    .to_owned(),
+            );
         }
         said
     }
@@ -182,6 +187,8 @@ mod tests {
             eight.changes().iter().any(|said| said.ends_with("both moments of large tensors are quantised"))
         );
         assert!(eight.leaves_something_to_do(11).is_ok() && eight.leaves_something_to_do(10).is_err());
+        let half = plan(&run, None, &set("train.precision=bf16")).unwrap().changes();
+        assert!(half.iter().any(|said| said.contains("go on in f32")), "{half:?}");
         let other = plan(&run, None, &set("train.seq_len=32")).unwrap();
         assert!(
             other.changes().iter().any(|said| said.contains("begins at its beginning")),

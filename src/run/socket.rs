@@ -1,5 +1,5 @@
 //! The control socket: `control.sock` in the run's folder, or, where a socket cannot stand there (its path is too
-//! long, or the file system has no sockets), a socket in a private temporary folder and its path in `control.sock`.
+//! long, the file system has no sockets, or others can look into the folder), a socket in a private temporary folder and its path in `control.sock`.
 
 use std::{
     fs::{self, DirBuilder, Permissions},
@@ -27,7 +27,8 @@ const FOLDER: &str = "tui-train-";
 pub fn bind(run: &RunDir) -> Result<UnixListener, RunError> {
     remove(run);
     let path = run.control_sock();
-    if fits(&path)
+    if is_private(run.path())
+        && fits(&path)
         && let Ok(listener) = listen(&path)
     {
         return Ok(listener);
@@ -37,6 +38,12 @@ pub fn bind(run: &RunDir) -> Result<UnixListener, RunError> {
     let pointer = format!("{}\n", elsewhere.display());
     atomic::write_file(&path, pointer.as_bytes()).map_err(RunError::io("cannot write", &path))?;
     Ok(listener)
+}
+
+/// Whether nobody else can look into that folder. One that was shared, or came from another machine, may be open to all:
+/// between the making of a socket and its permissions somebody could connect there.
+fn is_private(folder: &Path) -> bool {
+    fs::metadata(folder).is_ok_and(|meta| meta.permissions().mode() & 0o077 == 0)
 }
 
 /// Connects to the run's worker.
@@ -146,6 +153,7 @@ mod tests {
     #[test]
     fn a_short_path_holds_the_socket_itself() {
         let folder = tempfile::tempdir_in("/tmp").unwrap();
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o700)).unwrap();
         let run = RunDir::unchecked(folder.path().to_owned());
         assert!(matches!(connect(&run), Err(RunError::NotLive(_))));
         let listener = bind(&run).unwrap();
@@ -177,6 +185,21 @@ mod tests {
             remove(&run);
             assert!(victim.exists() && open.join("s").exists() && !run.control_sock().exists());
         }
+    }
+
+    #[test]
+    fn a_folder_that_others_can_look_into_holds_a_pointer() {
+        let folder = tempfile::tempdir_in("/tmp").unwrap();
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        let run = RunDir::unchecked(folder.path().to_owned());
+        let listener = bind(&run).unwrap();
+        assert!(fs::symlink_metadata(run.control_sock()).unwrap().is_file());
+        let elsewhere = address(&run.control_sock()).unwrap();
+        let mode = fs::metadata(elsewhere.parent().unwrap()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        speaks(&run, &listener);
+        remove(&run);
+        assert!(!elsewhere.exists());
     }
 
     #[test]

@@ -90,6 +90,7 @@ pub struct EventLog {
 /// The record, and what grows beside it from the same events.
 #[derive(Debug)]
 pub struct Files {
+    run: RunDir,
     record: EventWriter,
     tensorboard: Option<Live>,
     /// Why nothing is written beside the record any more.
@@ -100,7 +101,7 @@ impl Files {
     /// `from` is the update that a resumed run goes on from, and its time.
     fn new(run: &RunDir, record: EventWriter, header: Option<&Header>, from: Option<(u64, f64)>) -> Self {
         reserve::take(run);
-        let mut files = Self { record, tensorboard: None, trouble: None };
+        let mut files = Self { run: run.clone(), record, tensorboard: None, trouble: None };
         if let Some(header) = header.filter(|header| header.config.log.tensorboard) {
             match Live::start(run, header, from) {
                 Ok(live) => files.tensorboard = Some(live),
@@ -203,6 +204,13 @@ impl EventLog {
                     record.apply(&alert);
                     outcome = outcome.and(writer.append(&alert));
                 }
+            }
+            if lost > 0 {
+                // What is kept back for the end has room for a word about them.
+                reserve::give_back(&writer.run);
+                let alert = missing(&record, lost);
+                record.apply(&alert);
+                outcome = outcome.and(writer.append(&alert));
             }
             (writer, record, outcome)
         })?;
