@@ -44,8 +44,14 @@ fn state(launch: &Launch, screen: Option<Screen>) -> anyhow::Result<State> {
     if let Some(screen) = screen {
         state.screen = screen;
     }
-    if state.screen == Screen::Runs {
-        list(&mut state, Reader::new(launch.home.clone()));
+    let mut reader = Reader::new(launch.home.clone());
+    match (state.screen, &launch.start) {
+        (Screen::Runs, _) => list(&mut state, reader),
+        (Screen::State, Start::Watch(run)) if state.run.ended.is_some() => {
+            // Nothing is asked for in return: it is one frame.
+            let _ = state.update(reader.read(Job::State { run: run.id().to_owned() }));
+        }
+        _ => {}
     }
     Ok(state)
 }
