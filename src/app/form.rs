@@ -375,8 +375,7 @@ impl Form {
 
     /// Resolves the draft; a conflict is shown beside the field that was changed last.
     fn check(&mut self, key: &'static str) {
-        let texts = self.set.iter().map(|(key, value)| format!("{key}={value}"));
-        match self.base.clone().with_assignments(texts).and_then(|layers| layers.resolve()) {
+        match self.base.clone().with_assignments(self.assignments()).and_then(|layers| layers.resolve()) {
             Ok(resolved) => {
                 self.adopt(resolved);
                 self.error = None;
@@ -403,8 +402,8 @@ impl Form {
                 origin.name
             ));
         }
-        let texts = self.set.iter().map(|(key, value)| format!("{key}={value}"));
-        let layers = self.base.clone().with_assignments(texts).map_err(|error| error.to_string())?;
+        let layers =
+            self.base.clone().with_assignments(self.assignments()).map_err(|error| error.to_string())?;
         let members =
             grid::resolve(&layers, axes, self.name.as_deref()).map_err(|error| error.to_string())?;
         Ok(members.into_iter().map(|member| (member.resolved, member.name)).collect())

@@ -149,7 +149,8 @@ fn stored_report(checkpoint: Checkpoint, wanted: &Wanted) -> anyhow::Result<(Sou
 fn recorded(run: &RunDir, wanted: &Wanted) -> anyhow::Result<(Source, StateReport)> {
     let Some(mut report) = Record::read(run)?.state else {
         bail!(
-            "run {} was trained by a loop of its own, which told nothing of its optimizer's state: give it to              `Recorder::state` there",
+            "run {} was trained by a loop of its own, which told nothing of its optimizer's state: give it to \
+             `Recorder::state` there",
             run.id()
         );
     };

@@ -123,6 +123,13 @@ impl Files {
         appended
     }
 
+    /// Appends a word about the record itself, which is a part of it.
+    fn tell(&mut self, record: &mut Record, alert: Event) -> io::Result<()> {
+        let told = self.append(&alert);
+        record.take(alert);
+        told
+    }
+
     /// A file with a piece of a record at its end cannot be gone on with. The run can.
     fn gave_up(&mut self, error: &io::Error) {
         self.tensorboard = None;
@@ -195,22 +202,19 @@ impl EventLog {
                     gone.fetch_or(error.kind() == io::ErrorKind::NotFound, Relaxed);
                 } else if lost > 0 {
                     let alert = missing(&record, std::mem::take(&mut lost));
-                    record.apply(&alert);
-                    outcome = outcome.and(writer.append(&alert));
+                    outcome = outcome.and(writer.tell(&mut record, alert));
                 }
                 outcome = outcome.and(appended);
                 if let Some(message) = writer.trouble.take() {
                     let alert = warning(&record, message);
-                    record.apply(&alert);
-                    outcome = outcome.and(writer.append(&alert));
+                    outcome = outcome.and(writer.tell(&mut record, alert));
                 }
             }
             if lost > 0 {
                 // What is kept back for the end has room for a word about them.
                 reserve::give_back(&writer.run);
                 let alert = missing(&record, lost);
-                record.apply(&alert);
-                outcome = outcome.and(writer.append(&alert));
+                outcome = outcome.and(writer.tell(&mut record, alert));
             }
             (writer, record, outcome)
         })?;

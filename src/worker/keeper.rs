@@ -58,15 +58,8 @@ impl Keeper {
     pub fn keep(&mut self, snapshot: Snapshot, time: f64) -> Option<Kept> {
         // Its failure has been told.
         let _ = self.wait();
-        let update = snapshot.update();
-        let _ = self.events.settle();
-        match snapshot.write(&self.run) {
-            Ok((bytes, info)) => Some(Kept { info, bytes }),
-            Err(error) => {
-                let _ = self.events.send(not_written(update, time, &error));
-                None
-            }
-        }
+        let (bytes, info) = put(&self.run, &self.events, snapshot, time).ok()?;
+        Some(Kept { info, bytes })
     }
 
     /// Says in the record that it is there, and removes what is not kept. What `checkpoint.json` says is written again
@@ -126,13 +119,9 @@ fn write(
     told: Option<Told>,
 ) -> io::Result<()> {
     let update = snapshot.update();
-    // A run goes on from a checkpoint with the record so far: the events of its updates must be there, even when the
-    // machine stops. The writer outlives this thread; should it have failed, the run reports it at its end.
-    let _ = events.settle();
-    let written = snapshot.write(run);
-    match &written {
-        Ok((bytes, _)) => drop(events.send(Event::Checkpoint(on_disk(run, update, time, *bytes)))),
-        Err(error) => drop(events.send(not_written(update, time, error))),
+    let written = put(run, events, snapshot, time);
+    if let Ok((bytes, _)) = &written {
+        let _ = events.send(Event::Checkpoint(on_disk(run, update, time, *bytes)));
     }
     if let Some(told) = told {
         told(written.as_ref().map(|_| ()));
@@ -141,6 +130,18 @@ fn write(
         prune(run, keep, events, update, time);
     }
     written.map(|_| ())
+}
+
+/// Brings one to the disk; that it failed is said in the record.
+fn put(run: &RunDir, events: &Events, snapshot: Snapshot, time: f64) -> io::Result<(u64, CheckpointInfo)> {
+    let update = snapshot.update();
+    // A run goes on from a checkpoint with the record so far: the events of its updates must be there, even when the
+    // machine stops. The writer outlives this thread; should it have failed, the run reports it at its end.
+    let _ = events.settle();
+    snapshot.write(run).inspect_err(|error| {
+        let message = format!("the checkpoint of update {update} was not written: {error}");
+        let _ = events.send(alert(update, time, Level::Error, message));
+    })
 }
 
 fn prune(run: &RunDir, keep: &CheckpointConfig, events: &Events, update: u64, time: f64) {
@@ -157,10 +158,6 @@ fn amend(run: &RunDir, info: &CheckpointInfo) -> io::Result<i64> {
     let json = serde_json::to_vec_pretty(info)?;
     atomic::write_file(&path, &json)?;
     Ok(json.len() as i64 - before as i64)
-}
-
-fn not_written(update: u64, time: f64, error: &io::Error) -> Event {
-    alert(update, time, Level::Error, format!("the checkpoint of update {update} was not written: {error}"))
 }
 
 fn on_disk(run: &RunDir, update: u64, time: f64, bytes: u64) -> CheckpointWritten {
