@@ -71,9 +71,10 @@ pub enum Msg {
     Preparing(String),
     /// So many lines of the watched run's record cannot be read.
     Unreadable(u64),
-    /// A run was started; its directory. The shell watches it.
+    /// A run was started; its directory, and what is to be known of it that its record does not say. The shell watches it.
     Started {
         run: String,
+        notes: Vec<String>,
     },
     /// The watched run's worker died; what is known about it, line by line.
     Crash(Vec<String>),

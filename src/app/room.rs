@@ -1,7 +1,7 @@
 //! The memory that the device of the draft has free now, and whether the draft fits into it.
 
 use super::{Effect, State, action::Screen};
-use crate::config::{DeviceName, printed::Key};
+use crate::config::{Arch, DeviceName, printed::Key};
 
 /// Seconds between two looks at the memory while the draft is shown.
 const LOOK_AGAIN: f64 = 5.0;
@@ -65,9 +65,18 @@ pub struct Rooms {
 }
 
 impl State {
+    /// The draft's device. By itself a task of its own trains in the program that has it, which is on flex.
+    fn wanted_device(&self) -> DeviceName {
+        let config = &self.form.resolved.config;
+        match config.train.device {
+            DeviceName::Auto if config.model.arch == Arch::Own => DeviceName::Flex,
+            named => named,
+        }
+    }
+
     /// The device that the draft would train on and its memory, as far as that is known.
     pub fn room(&self) -> Option<(DeviceName, Room)> {
-        let wanted = self.form.resolved.config.train.device;
+        let wanted = self.wanted_device();
         let (asked, is, room) = self.rooms.told?;
         (asked == wanted).then_some(()).and(room).map(|room| (is, room))
     }
@@ -85,7 +94,7 @@ impl State {
     /// What the draft has otherwise than the last run: key, value here and value there. A device that was chosen by
     /// itself and came to the same is no change.
     pub fn changes(&self) -> Vec<(Key, String, String)> {
-        let wanted = self.form.resolved.config.train.device;
+        let wanted = self.wanted_device();
         let is = self.rooms.told.filter(|(asked, ..)| *asked == wanted).map(|(_, is, _)| is.to_string());
         let mut changes = self.form.differences();
         changes.retain(|(key, _, there)| {
@@ -112,7 +121,7 @@ impl State {
         if self.screen != Screen::Setup {
             return None;
         }
-        let wanted = self.form.resolved.config.train.device;
+        let wanted = self.wanted_device();
         let known = self.rooms.asked.filter(|(device, _)| *device == wanted);
         if known.is_some_and(|(_, asked)| self.now - asked < LOOK_AGAIN) {
             return None;

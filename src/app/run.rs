@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, ops::RangeInclusive};
 
 use crate::{
+    config::Arch,
     protocol::{
         CheckpointWritten, CommandRecord, Event, Header, Host, Level, Lineage, Reason, Resumed, RunEnded,
         StateReport, TextSample, Update, Validation, Window,
@@ -343,6 +344,16 @@ impl RunView {
             gpu_allocated: measured.peak_gpu_allocated_bytes.or(read.gpu_allocated),
             gpu_reserved: measured.peak_gpu_reserved_bytes.or(read.gpu_reserved),
         }
+    }
+
+    /// What the run's counters count: tokens, or examples of a task of its own.
+    pub fn counted(&self) -> &'static str {
+        self.header.as_ref().map_or(Arch::Llama, |header| header.config.model.arch).counted().0
+    }
+
+    /// The same of one second, where there is little room.
+    pub fn each_second(&self) -> &'static str {
+        if self.counted() == "examples" { "ex/s" } else { "tok/s" }
     }
 
     /// Updates done.

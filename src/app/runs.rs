@@ -220,8 +220,17 @@ impl Runs {
         self.curves.retain(|id, _| state(&self.all, id) == state(&rows, id));
         self.all = rows;
         self.loaded = true;
+        let marked = self.marked.len();
         self.marked.retain(|id| self.all.iter().any(|row| row.id == *id));
+        if self.marked.len() != marked {
+            self.forget_comparison();
+        }
         self.arrange();
+    }
+
+    /// Other runs are marked than those that were compared.
+    fn forget_comparison(&mut self) {
+        (self.comparison, self.problem, self.scroll) = (None, None, 0);
     }
 
     /// Orders by the next column, or the one before.
@@ -301,9 +310,7 @@ impl Runs {
         } else {
             self.marked.push(id);
         }
-        self.comparison = None;
-        self.problem = None;
-        self.scroll = 0;
+        self.forget_comparison();
         Ok(())
     }
 

@@ -190,6 +190,40 @@ fn marking_two_runs_asks_for_their_curves_and_a_comparison() {
 }
 
 #[test]
+fn a_marked_run_that_goes_takes_its_comparison_along() {
+    let mut state = watching(Screen::Runs);
+    let mut rows = recorded::run_rows();
+    let marked = rows.iter().map(|row| row.id.clone()).collect::<Vec<_>>();
+    state.runs.marked = marked.clone();
+    let comparison = super::runs::Comparison { runs: marked, ..Default::default() };
+    state.update(Msg::Comparison(Ok(comparison)));
+    let kept = state.update(Msg::Runs(rows.clone()));
+    assert!(state.runs.comparison.is_some() && !kept.iter().any(|e| matches!(e, Effect::Compare { .. })));
+    rows.remove(0);
+    let effects = state.update(Msg::Runs(rows.clone()));
+    assert_eq!(state.runs.comparison, None);
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Compare { runs } if runs.len() == 2)));
+    rows.remove(0);
+    let effects = state.update(Msg::Runs(rows));
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Compare { .. })), "one is no comparison");
+}
+
+#[test]
+fn arrows_on_the_plan_leave_the_form_alone() {
+    let mut state = watching(Screen::Setup);
+    let drafted = |state: &State| (state.form.resolved.clone(), state.form.field().unwrap().key);
+    let before = drafted(&state);
+    act(&mut state, Action::FocusNext);
+    for action in [Action::Right, Action::Left, Action::Down, Action::Up, Action::PageDown] {
+        act(&mut state, action);
+    }
+    assert_eq!(drafted(&state), before);
+    act(&mut state, Action::FocusNext);
+    act(&mut state, Action::Right);
+    assert_ne!(state.form.resolved, before.0, "there they are the form's");
+}
+
+#[test]
 fn the_palette_sets_a_rate_and_explains_a_wrong_one() {
     let mut state = watching(Screen::Train);
     act(&mut state, Action::Palette);

@@ -271,7 +271,7 @@ impl State {
             }
             Panel::Tensors if self.tensors.opened.is_none() => self.tensors.step(by),
             Panel::Tensors => self.strip_cursor(by),
-            Panel::Form | Panel::Plan => self.form.step(by),
+            Panel::Form => self.form.step(by),
             Panel::List | Panel::Curves => {
                 self.runs.step(by);
                 return self.missing_curves();
@@ -293,7 +293,7 @@ impl State {
                     _ => plot.scroll(by > 0, made),
                 });
             }
-            Panel::Memory => {}
+            Panel::Memory | Panel::Plan => {}
         }
         Vec::new()
     }
@@ -303,6 +303,10 @@ impl State {
             return self.next_sample(forward);
         }
         match self.screen {
+            // What is shown there follows from the form.
+            Screen::Setup if self.panel() == Panel::Plan => {
+                self.say("{key:focus-next} goes back to the fields", false);
+            }
             Screen::Setup => {
                 if !self.form.cycle(forward) {
                     self.say("press {key:edit} to edit this field", false);
@@ -406,10 +410,13 @@ impl State {
             self.say(why, true);
         }
         let mut effects = self.missing_curves();
-        if self.runs.marked.len() > 1 {
-            effects.push(Effect::Compare { runs: self.runs.marked.clone() });
-        }
+        effects.extend(self.compare_marked());
         effects
+    }
+
+    /// Asks for the comparison of the marked runs, where there are several.
+    pub(super) fn compare_marked(&self) -> Option<Effect> {
+        (self.runs.marked.len() > 1).then(|| Effect::Compare { runs: self.runs.marked.clone() })
     }
 
     /// Asks for curves that are to be shown and are not here, or belong to a run that goes on.

@@ -41,8 +41,8 @@ pub fn unqueue(home: &Home, id: &str) -> Msg {
 /// Goes on with a run that is not live.
 pub fn resume(home: &Home, id: &str) -> Msg {
     let resumed = RunDir::resolve(home, id).map_err(anyhow::Error::from).and_then(|run| {
-        launch::resume(&run, &[])?;
-        Ok(Msg::Started { run: run.path().display().to_string() })
+        let (_, notes) = launch::resume(&run, &[])?;
+        Ok(Msg::Started { run: run.path().display().to_string(), notes })
     });
     resumed.unwrap_or_else(|error| Msg::Failed(format!("{error:#}")))
 }
@@ -59,7 +59,7 @@ pub fn fork(home: &Home, id: &str, update: u64, set: &[String], name: &str, queu
     };
     match (begin(), queued) {
         (Ok(run), true) => Msg::Queued(Ok(vec![run.name()])),
-        (Ok(run), false) => Msg::Started { run: run.path().display().to_string() },
+        (Ok(run), false) => Msg::Started { run: run.path().display().to_string(), notes: Vec::new() },
         (Err(error), true) => Msg::Queued(Err(format!("{error:#}"))),
         (Err(error), false) => Msg::Failed(format!("{error:#}")),
     }

@@ -195,10 +195,13 @@ impl Session {
         // Bounded, so that a run that writes faster than it is read cannot keep the keys waiting.
         for taken in 0..WAITING {
             let Ok((number, msg)) = self.messages.try_recv() else { return taken > 0 };
-            if let Msg::Started { run } = &msg {
+            if let Msg::Started { run, notes } = &msg {
                 match RunDir::open(run) {
                     Ok(run) => self.follow(run),
                     Err(error) => self.update(Msg::Failed(error.to_string())),
+                }
+                if !notes.is_empty() {
+                    self.update(Msg::Done(notes.join("; ")));
                 }
             } else if number == 0 || number == self.watches {
                 self.update(msg);
@@ -250,7 +253,7 @@ impl Session {
             Effect::Start { resolved, name } => {
                 let home = self.home.clone();
                 self.apart("start", move || match launch::start(&home, &resolved, &name) {
-                    Ok(run) => Msg::Started { run: run.path().display().to_string() },
+                    Ok(run) => Msg::Started { run: run.path().display().to_string(), notes: Vec::new() },
                     Err(error) => Msg::Failed(format!("{error:#}")),
                 });
             }

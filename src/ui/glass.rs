@@ -320,6 +320,7 @@ fn newest(state: &State, view: &RunView) -> Vec<(&'static str, String)> {
         let by_hand = if view.rate_override.is_some() { " by hand" } else { "" };
         all.push((" lr ", format!("{}{by_hand}", format::rate(update.learning_rate))));
         all.push((" |grad| ", format::number(update.grad_norm)));
+        // The runs of this test are those of a language model.
         all.push((" tok/s ", format::short(update.tokens_per_second)));
         all.push((" tokens ", format::short(update.tokens as f64)));
     }

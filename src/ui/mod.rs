@@ -186,8 +186,15 @@ fn header(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         write_right(area, 0, &Line::from(span("no run yet ", Role::Dim, theme)), buffer);
         return;
     };
-    let (sign, role) = status_mark(status);
-    let mut right = vec![span(format!("{sign} {} ", status.as_str().replace('_', " ")), role, theme)];
+    // What is played from its record was live once.
+    let (said, role) = match state.replay.filter(|_| status.is_live()) {
+        Some(replay) => (format!("{} ", replay.label()), Role::Warning),
+        None => {
+            let (sign, role) = status_mark(status);
+            (format!("{sign} {} ", status.as_str().replace('_', " ")), role)
+        }
+    };
+    let mut right = vec![span(said, role, theme)];
     let mut used: usize = right.iter().map(Span::width).sum();
     let mut named = 0;
     let mut add = |text: String, role, after_name: bool| {
@@ -206,7 +213,9 @@ fn header(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         add("frozen ".to_owned(), Role::Warning, false);
     }
     if let Some(replay) = state.replay {
-        add(format!("{} ", replay.label()), Role::Warning, false);
+        if !status.is_live() {
+            add(format!("{} ", replay.label()), Role::Warning, false);
+        }
     } else if state.options.readonly || matches!(state.link.control, Control::ReadOnly(_)) {
         add("read-only ".to_owned(), Role::Warning, false);
     }

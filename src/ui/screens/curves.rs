@@ -229,7 +229,8 @@ fn note(state: &State) -> String {
         let follows = if state.plot.follows() { ", following" } else { "" };
         format!(" {}-{}{follows}", format::count(first), format::count(last))
     });
-    format!(" {axes}, by {}{part} ", state.x_axis.as_str())
+    let by = if state.x_axis == XAxis::Tokens { state.view().counted() } else { state.x_axis.as_str() };
+    format!(" {axes}, by {by}{part} ")
 }
 
 /// A note in the lower right corner of a frame.
@@ -256,11 +257,11 @@ pub fn corner_first(area: Rect, notes: &[String], theme: &Theme, buffer: &mut Bu
 /// The title of one of the three small charts; where only one has room it names the others.
 pub fn small_title(state: &State, panel: Panel, area: Rect, theme: &Theme) -> Line<'static> {
     let name = |panel: Panel| match panel {
-        Panel::Gradient => "gradient norm",
-        Panel::Speed => "tokens/s",
-        _ => "learning rate",
+        Panel::Gradient => "gradient norm".to_owned(),
+        Panel::Speed => format!("{}/s", state.view().counted()),
+        _ => "learning rate".to_owned(),
     };
-    let mut heading = title(name(panel), state.panel() == panel, theme);
+    let mut heading = title(&name(panel), state.panel() == panel, theme);
     let alone = !state.focus.zoomed && area.width < 68 && area.width > 40;
     if alone {
         let others = [Panel::Schedule, Panel::Gradient, Panel::Speed].into_iter().filter(|p| *p != panel);

@@ -145,6 +145,7 @@ fn lengths(header: &Header) -> Vec<Length> {
 
 /// One line: the present length, and what another accumulation makes of it.
 fn note(header: &Header, lengths: &[Length], room: usize) -> String {
+    let counted = header.config.model.arch.counted().0;
     let now = header.config.train.accumulate as u64;
     let other =
         |length: &Length| format!("accumulate {}: {}", length.accumulate, format::count(length.updates));
@@ -154,9 +155,9 @@ fn note(header: &Header, lengths: &[Length], room: usize) -> String {
     }
     let twice = lengths.last().map(other).unwrap_or_default();
     let texts = [
-        format!(" {} updates for the same tokens ", others.join(", ")),
-        format!(" {twice} updates, same tokens "),
-        format!(" {twice}, same tokens "),
+        format!(" {} updates for the same {counted} ", others.join(", ")),
+        format!(" {twice} updates, same {counted} "),
+        format!(" {twice}, same {counted} "),
         format!(" {twice} "),
     ];
     texts.into_iter().find(|text| text.chars().count() <= room).unwrap_or_default()
@@ -168,7 +169,9 @@ fn table(header: &Header, lengths: &[Length], theme: &Theme, area: Rect, buffer:
         return;
     }
     let train = &header.config.train;
-    let head = format!("{:>12} {:>12} {:>14} {:>10}", "accumulate", "updates", "tokens each", "warm-up");
+    let counted = header.config.model.arch.counted().0;
+    let each = format!("{counted} each");
+    let head = format!("{:>12} {:>12} {each:>14} {:>10}", "accumulate", "updates", "warm-up");
     write(area, 1, &Line::from(span(head, Role::Dim, theme)), buffer);
     for (row, length) in lengths.iter().enumerate() {
         let tokens = length.accumulate * (train.micro_batch * train.seq_len) as u64;
@@ -180,7 +183,7 @@ fn table(header: &Header, lengths: &[Length], theme: &Theme, area: Rect, buffer:
             format::count(length.updates),
             format::count(tokens),
             warmup,
-            if now { "  this run" } else { "  for the same tokens" }
+            if now { "  this run".to_owned() } else { format!("  for the same {counted}") }
         );
         let role = if now { Role::Strong } else { Role::Text };
         let text = format::cut(&text, usize::from(area.width));
