@@ -44,10 +44,11 @@ pub fn resolve(base: &Layers, texts: &[String], name: Option<&str>) -> Result<Ve
 fn member(base: &Layers, chosen: &[(&str, &str)], name: Option<&str>) -> Result<Member, ConfigError> {
     let assignments: Vec<String> = chosen.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let combination = assignments.join(", ");
-    let resolved =
-        base.clone().with_assignments(&assignments).and_then(|layers| layers.resolve()).map_err(|error| {
-            ConfigError::InGrid { combination: combination.clone(), problem: error.to_string() }
-        })?;
+    let layers = base.clone().with_assignments_of("grid", &assignments);
+    let resolved = layers.and_then(|layers| layers.resolve()).map_err(|error| ConfigError::InGrid {
+        combination: combination.clone(),
+        problem: error.to_string(),
+    })?;
     let words = chosen.iter().map(|(key, value)| match *key {
         // What these are set to says what they are.
         "optimizer.name" | "model.preset" => (*value).to_owned(),
@@ -164,6 +165,8 @@ mod tests {
             let told = grid(&[wrong], None).unwrap_err().to_string();
             assert!(told.contains(word), "{wrong}: {told}");
         }
+        let told = grid(&["train.accumulate=2,many"], None).unwrap_err().to_string();
+        assert!(told.contains("(grid)") && !told.contains("--set"), "it stands where it was written: {told}");
         let told = grid(&["train.seed=1,2", "train.seed=3"], None).unwrap_err().to_string();
         assert!(told.contains("twice"), "{told}");
     }

@@ -92,23 +92,36 @@ impl Layers {
         Ok(self)
     }
 
-    /// Adds one `key=value`.
-    pub fn with_assignment(mut self, text: &str) -> Result<Self, ConfigError> {
+    /// Adds one `key=value` of `--set`.
+    pub fn with_assignment(self, text: &str) -> Result<Self, ConfigError> {
+        self.with_assignment_of("--set", text)
+    }
+
+    /// Adds one `key=value`; `origin` is where a mistake in it is.
+    fn with_assignment_of(mut self, origin: &str, text: &str) -> Result<Self, ConfigError> {
         let (key, value) =
             text.split_once('=').ok_or_else(|| ConfigError::NotAnAssignment { text: text.to_owned() })?;
         let (key, value) = (key.trim(), value.trim());
-        let origin = "--set".to_owned();
-        let value = parse(key, value, &origin)?;
-        self.set.push((key.to_owned(), value, origin));
+        let value = parse(key, value, origin)?;
+        self.set.push((key.to_owned(), value, origin.to_owned()));
         Ok(self)
     }
 
-    /// Adds several `key=value`.
+    /// Adds several `key=value` of `--set`.
     pub fn with_assignments<S: AsRef<str>>(
         self,
         texts: impl IntoIterator<Item = S>,
     ) -> Result<Self, ConfigError> {
-        texts.into_iter().try_fold(self, |layers, text| layers.with_assignment(text.as_ref()))
+        self.with_assignments_of("--set", texts)
+    }
+
+    /// Adds several `key=value`; `origin` is where a mistake in them is.
+    pub fn with_assignments_of<S: AsRef<str>>(
+        self,
+        origin: &str,
+        texts: impl IntoIterator<Item = S>,
+    ) -> Result<Self, ConfigError> {
+        texts.into_iter().try_fold(self, |layers, text| layers.with_assignment_of(origin, text.as_ref()))
     }
 
     /// Puts the layers on top of the preset and the defaults and checks the whole.

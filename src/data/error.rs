@@ -234,11 +234,27 @@ fn left_out_in_words(left_out: &[(String, u64)]) -> String {
     format!("left out {}", parts.join(", "))
 }
 
+impl DataError {
+    /// What seems to part the columns of a table whose names are looked for in vain, if that is not what it is read with.
+    pub(super) fn other_separator(&self) -> Option<&'static str> {
+        match self {
+            Self::NoField { columns, .. }
+            | Self::NoColumn { columns, .. }
+            | Self::NoUsualColumn { columns, .. } => parted_by(columns),
+            _ => None,
+        }
+    }
+}
+
+/// What parts that which stands as one name of a column and looks like several.
+fn parted_by(columns: &str) -> Option<&'static str> {
+    let mut signs = [(';', "semicolons"), ('\t', "tabs"), ('|', "bars")].into_iter();
+    signs.find(|(sign, _)| !columns.contains(", ") && columns.contains(*sign)).map(|(_, signs)| signs)
+}
+
 /// A hint where one name of a column looks like several that another separator parts; else nothing.
 fn separator(columns: &str) -> String {
-    let found = [(';', "semicolons"), ('\t', "tabs"), ('|', "bars")].into_iter();
-    let mut found = found.filter(|(sign, _)| !columns.contains(", ") && columns.contains(*sign));
-    found.next().map_or_else(String::new, |(_, signs)| {
+    parted_by(columns).map_or_else(String::new, |signs| {
         format!(
             "its columns look parted by {signs}, and a .csv is read with commas and a .tsv with tabs: write it so, or "
         )

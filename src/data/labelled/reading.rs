@@ -243,6 +243,7 @@ pub(super) mod tests {
             ("e.csv", b"text,label\ncaf\xe9,1\n"),
             ("f.csv", b"text,grade\nx,1\n"),
             ("g.csv", b"text,label\nx,\0\n"),
+            ("h.csv", b"text;label\nx;1\n"),
             (".hidden.csv", b"text,label\nx,1\n"),
             ("z.csv", b"text,label\n\nzz,1\n"),
         ]);
@@ -265,10 +266,11 @@ pub(super) mod tests {
             ("hidden file", 1),
             ("not UTF-8", 1),
             ("other extension", 2),
+            ("tables parted by semicolons (a .csv is read with commas and a .tsv with tabs)", 1),
             ("without the columns of a classification (data.columns)", 1),
         ];
         assert_eq!(left_out, expected);
-        assert_eq!(examples.left_out.named.len(), 7);
+        assert_eq!(examples.left_out.named.len(), 8);
         assert!(examples.left_out.named.iter().any(|name| name.starts_with("e.csv at byte 14 (line 2)")));
         // Each row knows its file.
         let fault = |row| examples.fault(row, RowFault::NoTokens).to_string();

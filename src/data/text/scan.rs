@@ -142,6 +142,12 @@ impl Scan {
 /// Why a file of a folder is passed over, and where; nothing when somebody must look at it.
 pub(in crate::data) fn passed_over(error: &DataError) -> Option<(String, String)> {
     let at = |offset: &usize, line: &usize| format!(" at byte {offset} (line {line})");
+    if let Some(signs) = error.other_separator() {
+        return Some((
+            format!("tables parted by {signs} (a .csv is read with commas and a .tsv with tabs)"),
+            String::new(),
+        ));
+    }
     match error {
         DataError::Empty { .. } => Some(("empty".into(), String::new())),
         DataError::NotUtf8 { offset, line, .. } => Some(("not UTF-8".into(), at(offset, line))),

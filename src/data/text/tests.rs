@@ -48,6 +48,7 @@ fn a_folder_is_read_in_the_order_of_names_and_the_rest_is_counted() {
         ("g.txt", b"a\0b"),
         ("h.csv", b"title\nx\n"),
         ("i.jsonl", b"{\"text\": \"i\"}\n{\"text\": \"\"}\n{\"text\": \"j\"}\n"),
+        ("k.csv", b"n;text\n1;so\n"),
         (".git/config.txt", b"x"),
         (".hidden.txt", b"x"),
     ]);
@@ -64,6 +65,7 @@ fn a_folder_is_read_in_the_order_of_names_and_the_rest_is_counted() {
         ("other extension", 2),
         ("rows without `text` (data.field)", 1),
         ("rows without text", 1),
+        ("tables parted by semicolons (a .csv is read with commas and a .tsv with tabs)", 1),
     ];
     assert_eq!(counts(report), expected);
     let named = [
@@ -75,6 +77,7 @@ fn a_folder_is_read_in_the_order_of_names_and_the_rest_is_counted() {
         "f.txt at byte 3 (line 2): not UTF-8",
         "g.txt at byte 1 (line 1): binary (NUL byte)",
         "h.csv: rows without `text` (data.field)",
+        "k.csv: tables parted by semicolons (a .csv is read with commas and a .tsv with tabs)",
     ];
     assert_eq!(report.left_out_named, named);
 }
