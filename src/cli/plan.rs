@@ -58,7 +58,7 @@ fn as_json(config: &Config) -> serde_json::Value {
                 "parameter_bytes": ledger.parameter_bytes,
                 "gradient_bytes": ledger.gradient_bytes,
                 "accumulation_bytes": ledger.accumulation_bytes,
-                "activation_bytes_estimated": ledger.activation_bytes_estimated,
+                "activation_bytes_estimated": Some(ledger.activation_bytes_estimated).filter(|&bytes| bytes > 0),
                 "total_bytes_estimated": ledger.total_bytes_estimated,
             })
         })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{MatmulPeak, StateReport, Summary, TextSample, number};
+use super::{Ledger, MatmulPeak, StateReport, Summary, TextSample, number};
 use crate::config::Config;
 
 /// One line of a run's record. `time` is seconds since the run started, paused time included.
@@ -142,21 +142,6 @@ pub struct DataReport {
     /// What the classes of a classification are called, by their id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-}
-
-/// Memory by category in bytes. All counted from shapes but the activations, which are an estimate.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ledger {
-    pub parameters: u64,
-    pub parameter_tensors: u64,
-    pub parameter_bytes: u64,
-    pub gradient_bytes: u64,
-    /// The second gradient buffer that accumulation needs; 0 when `accumulate` is 1.
-    pub accumulation_bytes: u64,
-    pub state_elements: u64,
-    pub state_bytes: u64,
-    pub activation_bytes_estimated: u64,
-    pub total_bytes_estimated: u64,
 }
 
 /// One optimizer update.

@@ -6,6 +6,7 @@
 pub mod check;
 pub mod command;
 pub mod event;
+pub mod ledger;
 pub mod look;
 pub mod number;
 pub mod peak;
@@ -17,9 +18,10 @@ pub mod summary;
 pub use check::{AccumulationCheck, Deviation};
 pub use command::{Answer, Command, Reply, Request};
 pub use event::{
-    Alert, CheckpointWritten, CommandRecord, DataReport, Event, Header, Host, Ledger, Level, Lineage, Reason,
+    Alert, CheckpointWritten, CommandRecord, DataReport, Event, Header, Host, Level, Lineage, Reason,
     Resumed, RunEnded, Snapshot, Update, Validation, Window,
 };
+pub use ledger::Ledger;
 pub use look::{CodeUse, Histogram, HistogramBuilder, UpdateLook};
 pub use peak::MatmulPeak;
 pub use probe::Probe;

@@ -12,7 +12,7 @@ use super::{
     tail,
 };
 use crate::{
-    config::{Arch, Config},
+    config::Config,
     ledger,
     protocol::{Event, Header, Ledger, Lineage, Reason, RunEnded, Summary, number, summary::Measured},
 };
@@ -125,7 +125,7 @@ fn from_summary(run: &RunDir, ended: &RunEnded) -> RunEntry {
         final_val_loss: summary.final_val_loss,
         best_val_loss: summary.best_val_loss,
         tokens_per_second: summary.tokens_per_second,
-        state_bytes: state_bytes(&summary.config, &summary.ledger, summary.measured.state_bytes),
+        state_bytes: state_bytes(&summary.ledger, summary.measured.state_bytes),
         peak_bytes: measured.map(|(bytes, _)| bytes),
         peak_source: measured.map(|(_, source)| source.to_owned()),
         problem: ended.message.clone(),
@@ -134,12 +134,8 @@ fn from_summary(run: &RunDir, ended: &RunEnded) -> RunEntry {
 }
 
 /// Bytes of the optimizer's state, which for a loop of its own nobody counts: what it told, if it told any.
-fn state_bytes(config: &Config, ledger: &Ledger, told: u64) -> Option<u64> {
-    if config.model.arch == Arch::Loop {
-        Some(told).filter(|&told| told > 0)
-    } else {
-        Some(ledger.state_bytes)
-    }
+fn state_bytes(ledger: &Ledger, told: u64) -> Option<u64> {
+    if ledger.counts_training() { Some(ledger.state_bytes) } else { Some(told).filter(|&told| told > 0) }
 }
 
 /// A run without an end: queued, live or crashed.
@@ -155,7 +151,7 @@ fn unfinished(run: &RunDir) -> RunEntry {
     if let Ok(config) = &config {
         entry.total_updates = config.train.max_updates;
         let ledger = header.as_ref().map_or_else(|| ledger::ledger(config), |header| header.ledger.clone());
-        entry.state_bytes = state_bytes(config, &ledger, 0);
+        entry.state_bytes = state_bytes(&ledger, 0);
     }
     if let Some(header) = &header {
         entry.device = Some(header.device.clone());
