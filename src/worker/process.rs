@@ -87,7 +87,7 @@ pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
     let status = Arc::new(Status::default());
     let requests = control::serve(listener, Arc::clone(&status))?;
 
-    let beginning = match resume {
+    let mut beginning = match resume {
         Some(set) => Beginning::resumed(&run, set)?,
         None => Beginning::new(&run, &meta)?,
     };
@@ -100,7 +100,12 @@ pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
     // Of a run that goes on, as long ago as it had run.
     let before = Duration::try_from_secs_f64(from.progress.time).unwrap_or_default();
     let started = begun.checked_sub(before).unwrap_or(begun);
-    let prepared = Prepared::new(&beginning.config, &run);
+    let prepared = Prepared::new(&beginning.config, &run).and_then(|prepared| {
+        if resume.is_none() {
+            beginning.fit_warmup(&run, prepared.total_updates).map_err(|error| format!("{error:#}"))?;
+        }
+        prepared.checked(&beginning.config)
+    });
     if resume.is_some() {
         // The record stays as it is when it cannot go on.
         match &prepared {
@@ -209,7 +214,9 @@ impl Process {
     /// Goes on from the checkpoint that the part before ended with.
     fn turn(&self, turn: &Turn) -> anyhow::Result<(Beginning, Prepared)> {
         let beginning = Beginning::turned(&self.run, &turn.set, turn.update)?;
-        let prepared = Prepared::new(&beginning.config, &self.run).map_err(anyhow::Error::msg)?;
+        let prepared = Prepared::new(&beginning.config, &self.run)
+            .and_then(|prepared| prepared.checked(&beginning.config))
+            .map_err(anyhow::Error::msg)?;
         beginning.settle(&self.run)?;
         Ok((beginning, prepared))
     }
@@ -244,8 +251,13 @@ impl Prepared {
         preparing::over(run);
         let dataset = dataset.map_err(|error| error.to_string())?;
         let total_updates = total_updates(config, &dataset);
-        validate::warmup(config, total_updates).map_err(|error| error.to_string())?;
         Ok(Self { dataset, total_updates })
+    }
+
+    /// How long a run of epochs is decides whether its schedule is one.
+    fn checked(self, config: &Config) -> Result<Self, String> {
+        validate::warmup(config, self.total_updates).map_err(|error| error.to_string())?;
+        Ok(self)
     }
 }
 

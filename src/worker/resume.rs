@@ -6,7 +6,7 @@ use anyhow::Context;
 
 use super::engine::Start;
 use crate::{
-    config::{Config, change, printed::Key},
+    config::{Config, change, printed::Key, validate},
     data::Cursor,
     protocol::{DataReport, Header, Resumed},
     run::{
@@ -78,6 +78,22 @@ impl Beginning {
         let mut beginning = Self::from(run, now.config, now.explicit, good, Some(Record::read(run)?))?;
         beginning.warnings.extend(other_settings(&changed));
         Ok(Self { changed, ..beginning })
+    }
+
+    /// How many updates epochs make is known once the data is read: a warm-up that nobody set gives way to a run that has so
+    /// few, from its first line on.
+    ///
+    /// # Errors
+    /// The file of the settings cannot be written.
+    pub fn fit_warmup(&mut self, run: &RunDir, total: u64) -> anyhow::Result<()> {
+        let Some(note) = validate::shorten_warmup(&mut self.config, &self.explicit, total) else {
+            return Ok(());
+        };
+        let path = run.run_toml();
+        atomic::write_file(&path, self.config.to_toml()?.as_bytes())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        self.warnings.push(note);
+        Ok(())
     }
 
     /// Settles in the run's folder that it goes on: with which settings, from which checkpoint, and without an end.
@@ -255,6 +271,23 @@ mod tests {
         assert_eq!(later.from.progress.learning_rate, None, "and the checkpoint is still of before");
         let refused = Beginning::resumed(&run, &["train.accumulate=3".to_owned()]).unwrap_err();
         assert!(refused.to_string().contains("fork"), "{refused:#}");
+    }
+
+    #[test]
+    fn a_warm_up_that_nobody_set_gives_way_to_few_updates_in_the_file_of_settings_too() {
+        let (_folder, run) = sample::run_with("epochs", &["train.epochs=1"]);
+        let mut beginning = Beginning::new(&run, &run.meta().unwrap()).unwrap();
+        beginning.fit_warmup(&run, 1000).unwrap();
+        assert!(beginning.warnings.is_empty(), "there is room for it: {:?}", beginning.warnings);
+        beginning.fit_warmup(&run, 10).unwrap();
+        assert_eq!(run.config().unwrap(), beginning.config, "a resumption has the same");
+        assert_eq!(beginning.config.schedule.warmup_updates, 1);
+        assert!(beginning.warnings[0].contains("a tenth of the 10 updates"), "{:?}", beginning.warnings);
+        let set = ["train.epochs=1", "schedule.warmup_updates=20"];
+        let (_folder, by_hand) = sample::run_with("by hand", &set);
+        let mut beginning = Beginning::new(&by_hand, &by_hand.meta().unwrap()).unwrap();
+        beginning.fit_warmup(&by_hand, 10).unwrap();
+        assert_eq!(beginning.config.schedule.warmup_updates, 20, "and one that somebody set is refused");
     }
 
     #[test]
