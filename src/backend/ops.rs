@@ -238,6 +238,29 @@ pub fn in_host_memory(
     }
 }
 
+/// Adds each value to its sum in one call for all, in the sums' own memory; a value may be of a shorter type than its sum.
+/// False, and nothing done, where the device has no such call.
+pub fn add_in_place(pairs: &mut [(&mut Tensor<1>, &Tensor<1>)]) -> bool {
+    #[cfg(feature = "libtorch")]
+    return super::libtorch::optim::add_in_place(pairs);
+    #[cfg(not(feature = "libtorch"))]
+    {
+        let _ = pairs;
+        false
+    }
+}
+
+/// Multiplies all tensors in one call, in their own memory; false, and nothing done, where the device has no such call.
+pub fn scale_in_place(tensors: &mut [&mut Tensor<1>], factor: f64) -> bool {
+    #[cfg(feature = "libtorch")]
+    return super::libtorch::optim::scale_in_place(tensors, factor);
+    #[cfg(not(feature = "libtorch"))]
+    {
+        let _ = (tensors, factor);
+        false
+    }
+}
+
 /// The L2 norm over all tensors together by the device's own kernels; `None` where it has none.
 pub fn global_norm(tensors: &[&Tensor<1>]) -> Option<f64> {
     #[cfg(feature = "libtorch")]

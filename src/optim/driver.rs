@@ -139,8 +139,6 @@ impl<O: Optimizer> ParameterUpdates for Driver<O> {
 #[derive(Debug, Clone, Copy)]
 pub struct Apply {
     pub lr: f64,
-    /// Multiplied into every gradient: the clip coefficient.
-    pub scale: f64,
     /// Measure how far each parameter moves, relative to its size.
     pub measure: bool,
 }
@@ -215,7 +213,6 @@ impl Walk<'_> {
     fn updated<const D: usize>(&mut self, name: &str, tensor: Tensor<D>, grad: Tensor<1>) -> Tensor<D> {
         let shape = tensor.dims();
         let old = tensor.reshape([shape.iter().product::<usize>()]);
-        let grad = if self.apply.scale == 1.0 { grad } else { grad.mul_scalar(self.apply.scale) };
         let look = self.look == Some(name);
         // What is looked into is looked into altogether.
         let measure = self.apply.measure || look;

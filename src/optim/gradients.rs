@@ -7,6 +7,8 @@ use burn::{
     tensor::{DType, Gradients as Tape, Tensor},
 };
 
+use crate::backend::ops;
+
 /// The gradient of a window. Names are in a fixed order, so that sums over them repeat bit for bit.
 #[derive(Debug, Default)]
 pub struct Gradients {
@@ -21,12 +23,42 @@ impl Gradients {
 
     /// Adds what one backward pass left on the tape.
     pub fn add<M: Module>(&mut self, model: &M, tape: &mut Tape) {
-        model.visit(&mut Collect { path: Vec::new(), tape, into: &mut self.by_name });
+        let mut found = Collect { path: Vec::new(), tape, found: BTreeMap::new() };
+        model.visit(&mut found);
+        self.add_all(found.found);
     }
 
-    /// Adds one gradient, flat.
+    fn add_all(&mut self, mut found: BTreeMap<String, Tensor<1>>) {
+        let mut pairs = Vec::new();
+        for (name, sum) in &mut self.by_name {
+            pairs.extend(found.get(name).map(|gradient| (sum, gradient)));
+        }
+        if !pairs.is_empty() && ops::add_in_place(&mut pairs) {
+            found.retain(|name, _| !self.by_name.contains_key(name));
+        }
+        for (name, gradient) in found {
+            self.insert(&name, gradient);
+        }
+    }
+
+    /// Adds one gradient, flat. Sums are f32 whatever the type of the passes.
     pub fn insert(&mut self, name: &str, gradient: Tensor<1>) {
-        add_to(&mut self.by_name, name.to_owned(), gradient);
+        let gradient = gradient.cast(DType::F32);
+        let sum = match self.by_name.remove(name) {
+            Some(sum) => sum + gradient,
+            None => gradient,
+        };
+        self.by_name.insert(name.to_owned(), sum);
+    }
+
+    /// Multiplies every gradient by the same number: by how much clipping shortens them.
+    pub fn scale(&mut self, factor: f64) {
+        let mut all: Vec<&mut Tensor<1>> = self.by_name.values_mut().collect();
+        if factor == 1.0 || ops::scale_in_place(&mut all, factor) {
+            return;
+        }
+        let old = std::mem::take(&mut self.by_name);
+        self.by_name = old.into_iter().map(|(name, gradient)| (name, gradient.mul_scalar(factor))).collect();
     }
 
     /// Takes one parameter's gradient out; `None` when the loss does not depend on it.
@@ -48,7 +80,7 @@ impl Gradients {
 struct Collect<'a> {
     path: Vec<String>,
     tape: &'a mut Tape,
-    into: &'a mut BTreeMap<String, Tensor<1>>,
+    found: BTreeMap<String, Tensor<1>>,
 }
 
 impl ModuleVisitor for Collect<'_> {
@@ -63,16 +95,76 @@ impl ModuleVisitor for Collect<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if let Some(gradient) = param.val().grad_remove(self.tape) {
             let count = gradient.shape().num_elements();
-            // Sums are f32 whatever the type of the passes.
-            add_to(self.into, self.path.join("."), gradient.reshape([count]).cast(DType::F32));
+            self.found.insert(self.path.join("."), gradient.reshape([count]));
         }
     }
 }
 
-fn add_to(by_name: &mut BTreeMap<String, Tensor<1>>, name: String, gradient: Tensor<1>) {
-    let sum = match by_name.remove(&name) {
-        Some(sum) => sum + gradient,
-        None => gradient,
+#[cfg(test)]
+mod tests {
+    use burn::{
+        module::{Module, Param},
+        tensor::{Device, TensorData},
     };
-    by_name.insert(name, sum);
+
+    use super::*;
+
+    #[derive(Module, Debug)]
+    struct Two {
+        weight: Param<Tensor<2>>,
+        bias: Param<Tensor<1>>,
+    }
+
+    fn model(device: &Device) -> Two {
+        let weight = Tensor::from_data(TensorData::new(vec![1.0_f32, 2.0, 3.0, 4.0], [2, 2]), device);
+        let bias = Tensor::from_data(TensorData::new(vec![5.0_f32, 6.0], [2]), device);
+        Two { weight: Param::from_tensor(weight), bias: Param::from_tensor(bias) }
+    }
+
+    fn read(gradients: &Gradients) -> Vec<(String, Vec<f32>)> {
+        gradients.iter().map(|(name, values)| (name.to_owned(), values.to_data().iter().collect())).collect()
+    }
+
+    /// On the device that the tests are asked to run on, where libtorch adds and multiplies all in one call.
+    fn device() -> Device {
+        #[cfg(feature = "libtorch")]
+        if std::env::var("TEST_DEVICE").is_ok_and(|name| name == "libtorch-cpu") {
+            return Device::libtorch();
+        }
+        Device::flex()
+    }
+
+    #[test]
+    fn passes_add_up_whichever_parameters_they_reach_and_what_was_handed_out_stays() {
+        let model = model(&device().autodiff());
+        let mut gradients = Gradients::new();
+        let pass = |loss: Tensor<1>, gradients: &mut Gradients| gradients.add(&model, &mut loss.backward());
+        // 2 w; then 2 w and 1; then 1.
+        let square = || model.weight.val().square().sum();
+        pass(square(), &mut gradients);
+        let held = gradients.iter().next().unwrap().1.clone();
+        pass(square() + model.bias.val().sum(), &mut gradients);
+        pass(model.bias.val().sum(), &mut gradients);
+        let sums = [("bias".to_owned(), vec![2.0, 2.0]), ("weight".to_owned(), vec![4.0, 8.0, 12.0, 16.0])];
+        assert_eq!(read(&gradients), sums);
+        assert_eq!(gradients.bytes(), 4 * 6);
+        gradients.scale(0.25);
+        let scaled = [("bias".to_owned(), vec![0.5, 0.5]), ("weight".to_owned(), vec![1.0, 2.0, 3.0, 4.0])];
+        assert_eq!(read(&gradients), scaled);
+        assert_eq!(held.into_data().iter::<f32>().collect::<Vec<_>>(), [2.0, 4.0, 6.0, 8.0]);
+        // The parameters are not what was written to.
+        assert_eq!(model.bias.val().into_data().iter::<f32>().collect::<Vec<_>>(), [5.0, 6.0]);
+    }
+
+    #[test]
+    fn short_gradients_are_summed_in_f32() {
+        let mut gradients = Gradients::new();
+        let short = |value: f32| Tensor::<1>::full([3], value, &device()).cast(DType::BF16);
+        for _ in 0..3 {
+            gradients.insert("weight", short(1.0));
+        }
+        // 259 is not a number of bf16.
+        gradients.insert("weight", short(256.0));
+        assert_eq!(read(&gradients), [("weight".to_owned(), vec![259.0; 3])]);
+    }
 }

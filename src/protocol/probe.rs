@@ -12,8 +12,11 @@ pub struct Probe {
     /// Revision it was built from, where it was built in a clone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<String>,
-    /// Version of libtorch it was compiled for.
+    /// Version of the libtorch that it has loaded.
     pub libtorch: String,
+    /// Version of libtorch that it was compiled for.
+    #[serde(default)]
+    pub built_for: String,
     /// Where it was found when the program was built.
     pub folder: String,
     /// Whether it was built against a libtorch with CUDA.

@@ -57,7 +57,7 @@ pub fn choose(device: DeviceName) -> Result<Chosen, LibtorchError> {
             if let DeviceName::LibtorchCuda(index) = named {
                 cuda(&program, &probe, index)?;
             }
-            let notes = other_revision(&program, &probe, OURS.1).into_iter().collect();
+            let notes = not_of_one_piece(&program, &probe);
             Ok(Chosen { program, device: named, notes })
         }
     }
@@ -69,6 +69,26 @@ fn passed_over(error: &LibtorchError) -> Vec<String> {
         LibtorchError::NotFound => Vec::new(),
         error => vec![format!("train.device = auto trains on flex: {error}")],
     }
+}
+
+/// What was built apart, and may not go together.
+fn not_of_one_piece(program: &Path, probe: &Probe) -> Vec<String> {
+    other_revision(program, probe, OURS.1).into_iter().chain(other_libtorch(program, probe)).collect()
+}
+
+/// It was compiled for one libtorch and has loaded another: what the two agree on is not known.
+pub fn other_libtorch(program: &Path, probe: &Probe) -> Option<String> {
+    let Probe { libtorch, built_for, .. } = probe;
+    // What follows its numbers is how it was built.
+    let numbers = |version: &str| {
+        version.split(|sign: char| !sign.is_ascii_digit() && sign != '.').next().map(str::to_owned)
+    };
+    (!built_for.is_empty() && numbers(libtorch) != numbers(built_for)).then(|| {
+        format!(
+            "{} was built for libtorch {built_for} and has loaded {libtorch}: build it again with `{BUILD}`",
+            program.display()
+        )
+    })
 }
 
 /// Of the same version, and yet not of one source: what the two mean by a run may differ.
@@ -105,7 +125,7 @@ pub fn choose_for(
 
 fn best() -> Result<Chosen, LibtorchError> {
     let (program, probe) = probe()?;
-    let mut notes: Vec<String> = other_revision(&program, &probe, OURS.1).into_iter().collect();
+    let mut notes = not_of_one_piece(&program, &probe);
     let device = if probe.cuda_devices > 0 { DeviceName::LibtorchCuda(0) } else { DeviceName::LibtorchCpu };
     if device == DeviceName::LibtorchCpu
         && Unseen::find() == Unseen::Unserved
@@ -196,6 +216,7 @@ mod tests {
             version: OURS.0.to_owned(),
             git: git.map(str::to_owned),
             libtorch: "2.9.0".to_owned(),
+            built_for: "2.9.0".to_owned(),
             folder: "/lib".to_owned(),
             cuda_build: false,
             cuda_devices: 0,
@@ -219,6 +240,20 @@ mod tests {
         }
         assert_eq!(told(Some("aaaa"), Some("aaaa")), None);
         assert_eq!((told(None, Some("bbbb")), told(Some("aaaa"), None)), (None, None));
+    }
+
+    #[test]
+    fn another_libtorch_than_that_of_the_headers_is_told() {
+        let told = |probe: &Probe| other_libtorch(Path::new("/bin/worker"), probe);
+        let same = probe(None);
+        assert_eq!(told(&same), None);
+        assert_eq!(told(&Probe { libtorch: "2.9.0+cu128".to_owned(), ..same.clone() }), None);
+        let later = Probe { libtorch: "2.9.1+cu128".to_owned(), ..same };
+        let note = told(&later).unwrap();
+        for word in ["/bin/worker", "built for libtorch 2.9.0", "loaded 2.9.1+cu128", BUILD] {
+            assert!(note.contains(word), "{word} in {note}");
+        }
+        assert_eq!(told(&Probe { built_for: String::new(), ..later }), None, "one that does not tell");
     }
 
     #[test]

@@ -252,7 +252,7 @@ impl<L: Learner> Training for Trainer<L> {
     }
 
     fn update(&mut self, lr: f64, measure: bool) -> Outcome {
-        let gradients = std::mem::take(&mut self.gradients);
+        let mut gradients = std::mem::take(&mut self.gradients);
         let Some(loss) = self.loss.take() else {
             return Outcome { loss: f64::NAN, grad_norm: 0.0, skipped: false, empty: true };
         };
@@ -262,8 +262,8 @@ impl<L: Learner> Training for Trainer<L> {
         if !skipped && let Some(model) = self.model.take() {
             // Of no use any more: given up before the optimizer asks for memory.
             self.working_copy = None;
-            let scale = clip::coefficient(grad_norm, self.max_norm);
-            let apply = driver::Apply { lr, scale, measure };
+            gradients.scale(clip::coefficient(grad_norm, self.max_norm));
+            let apply = driver::Apply { lr, measure };
             let watched = self.watched.take();
             let name = watched.as_ref().map(|(name, _)| name.as_str());
             let optimizer = &mut *self.optimizer;

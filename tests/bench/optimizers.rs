@@ -65,7 +65,7 @@ fn ours(criterion: &mut Criterion) {
                     .map(|_| {
                         let before = model.take().expect("put back below");
                         let gradients = fresh(&before).ours;
-                        let apply = driver::Apply { lr: 1e-3, scale: 1.0, measure: false };
+                        let apply = driver::Apply { lr: 1e-3, measure: false };
                         let start = std::time::Instant::now();
                         let (after, _) = driver::apply(&mut *optimizer, before, gradients, apply);
                         model = Some(black_box(after));

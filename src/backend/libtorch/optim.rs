@@ -35,11 +35,13 @@ pub(in crate::backend) fn adamw(tensors: AdamWTensors<'_>, scalars: AdamWScalars
         max.as_ref().and_then(|max| max.as_ref()).map(|max| &max.tensor),
         scalars,
     );
-    if let Err(error) = done {
-        // As every failure of Burn's libtorch backend; the worker catches it.
-        std::panic::panic_any(error.to_string());
-    }
+    or_panic(done);
     true
+}
+
+/// As every failure of Burn's libtorch backend: the worker catches it.
+fn or_panic<T>(done: Result<T, shim::ShimError>) -> T {
+    done.unwrap_or_else(|error| std::panic::panic_any(error.to_string()))
 }
 
 pub(in crate::backend) fn global_norm(tensors: &[&Tensor<1>]) -> Option<f64> {
@@ -50,11 +52,33 @@ pub(in crate::backend) fn global_norm(tensors: &[&Tensor<1>]) -> Option<f64> {
     if raw.is_empty() {
         return None;
     }
-    let list: Vec<&tch::Tensor> = raw.iter().map(|raw| &raw.tensor).collect();
-    match shim::global_norm(&list) {
-        Ok(norm) => Some(norm.double_value(&[])),
-        Err(error) => std::panic::panic_any(error.to_string()),
-    }
+    Some(or_panic(shim::global_norm(&list(&raw))).double_value(&[]))
+}
+
+pub(in crate::backend) fn add_in_place(pairs: &mut [(&mut Tensor<1>, &Tensor<1>)]) -> bool {
+    let raw = |tensor: &Tensor<1>| tensor.clone().try_into_primitive::<LibTorch>().ok();
+    let Some(values) = pairs.iter().map(|(_, value)| raw(value)).collect::<Option<Vec<TchTensor>>>() else {
+        return false;
+    };
+    let Some(sums) = pairs.iter_mut().map(|(sum, _)| writable(sum)).collect::<Option<Vec<TchTensor>>>()
+    else {
+        return false;
+    };
+    or_panic(shim::add(&list(&sums), &list(&values)));
+    true
+}
+
+pub(in crate::backend) fn scale_in_place(tensors: &mut [&mut Tensor<1>], factor: f64) -> bool {
+    let Some(raw) = tensors.iter_mut().map(|tensor| writable(tensor)).collect::<Option<Vec<TchTensor>>>()
+    else {
+        return false;
+    };
+    or_panic(shim::scale(&list(&raw), factor));
+    true
+}
+
+fn list(raw: &[TchTensor]) -> Vec<&tch::Tensor> {
+    raw.iter().map(|raw| &raw.tensor).collect()
 }
 
 /// Lets a function work in the parameter's own memory, where that and the gradient's are the host's; false where not.

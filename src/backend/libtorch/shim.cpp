@@ -1,8 +1,9 @@
-// What libtorch has and the Rust bindings do not: gradients with a seed, fused AdamW, norms over lists, memory statistics,
-// TF32. Needs no CUDA headers. Every function that can fail returns 0, 1 when memory ran out, or 2 for any other error, whose text
+// What libtorch has and the Rust bindings do not: gradients with a seed, fused AdamW, norms, sums and products over lists,
+// memory statistics, TF32, its version. Needs no CUDA headers. Every function that can fail returns 0, 1 when memory ran out, or 2 for any other error, whose text
 // `shim_last_error` then holds.
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
+#include <ATen/Version.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -56,7 +57,19 @@ extern "C" {
 
 const char *shim_last_error() { return last_error.c_str(); }
 
-const char *shim_version() { return TORCH_VERSION; }
+const char *shim_built_for() { return TORCH_VERSION; }
+
+// Of the libtorch that is loaded, which need not be the one of the headers; empty where it does not tell.
+const char *shim_version() {
+  static const std::string version = [] {
+    const std::string key = "TORCH_VERSION=", settings = at::show_config();
+    const size_t found = settings.find(key);
+    if (found == std::string::npos) return std::string();
+    const size_t begin = found + key.size();
+    return settings.substr(begin, settings.find(',', begin) - begin);
+  }();
+  return version.c_str();
+}
 
 // glibc gives freed tensors back to the system and asks for the same pages again at the next update, which costs 2 % of
 // training on a processor. What is smaller than 32 MiB, the most it allows here, is kept instead.
@@ -104,6 +117,22 @@ int shim_global_norm(Tensor *const *tensors, size_t count, Tensor **norm) {
     at::NoGradGuard no_grad;
     auto norms = at::_foreach_norm(list(tensors, count), 2, at::kFloat);
     *norm = new Tensor(at::linalg_vector_norm(at::stack(norms)));
+  });
+}
+
+// sums[i] += values[i], in place. A value may be of a shorter type than its sum.
+int shim_add(Tensor *const *sums, Tensor *const *values, size_t count) {
+  return guarded([&] {
+    at::NoGradGuard no_grad;
+    at::_foreach_add_(list(sums, count), list(values, count));
+  });
+}
+
+// tensors[i] *= factor, in place.
+int shim_scale(Tensor *const *tensors, size_t count, double factor) {
+  return guarded([&] {
+    at::NoGradGuard no_grad;
+    at::_foreach_mul_(list(tensors, count), factor);
   });
 }
 

@@ -36,6 +36,7 @@ pub struct AllocatorMemory {
 
 unsafe extern "C" {
     fn shim_last_error() -> *const c_char;
+    fn shim_built_for() -> *const c_char;
     fn shim_version() -> *const c_char;
     fn shim_keep_freed_host_memory();
     fn shim_give_back_host_memory();
@@ -60,6 +61,8 @@ unsafe extern "C" {
         eps: f64,
     ) -> c_int;
     fn shim_global_norm(tensors: *const *mut C_tensor, count: usize, norm: *mut *mut C_tensor) -> c_int;
+    fn shim_add(sums: *const *mut C_tensor, values: *const *mut C_tensor, count: usize) -> c_int;
+    fn shim_scale(tensors: *const *mut C_tensor, count: usize, factor: f64) -> c_int;
     fn shim_memory(device: c_int, figures: *mut i64) -> c_int;
     fn shim_empty_cache() -> c_int;
     fn shim_tf32(on: c_int) -> c_int;
@@ -75,9 +78,16 @@ fn check(code: c_int) -> Result<(), ShimError> {
 }
 
 /// Version of libtorch that the shim was compiled for.
-pub fn version() -> String {
+pub fn built_for() -> String {
     // SAFETY: a constant text.
-    unsafe { CStr::from_ptr(shim_version()) }.to_string_lossy().into_owned()
+    unsafe { CStr::from_ptr(shim_built_for()) }.to_string_lossy().into_owned()
+}
+
+/// Version of the libtorch that is loaded; `None` where it does not tell.
+pub fn version() -> Option<String> {
+    // SAFETY: a text that lives as long as the program.
+    let version = unsafe { CStr::from_ptr(shim_version()) }.to_string_lossy().into_owned();
+    (!version.is_empty()).then_some(version)
 }
 
 /// From now on the C library keeps what tensors in host memory have freed for the next ones.
@@ -155,6 +165,27 @@ pub fn global_norm(tensors: &[&Tensor]) -> Result<Tensor, ShimError> {
     check(unsafe { shim_global_norm(pointers.as_ptr(), pointers.len(), &raw mut norm) })?;
     // SAFETY: made for us by the shim, which has not failed.
     Ok(unsafe { Tensor::from_ptr(norm) })
+}
+
+/// `sums[i] += values[i]`, in place; a value may be of a shorter type than its sum.
+///
+/// # Errors
+/// libtorch has thrown.
+pub fn add(sums: &[&Tensor], values: &[&Tensor]) -> Result<(), ShimError> {
+    let pointers = |tensors: &[&Tensor]| tensors.iter().map(|tensor| pointer(tensor)).collect::<Vec<_>>();
+    let (sums, values) = (pointers(sums), pointers(values));
+    // SAFETY: both lists hold at least so many living tensors.
+    check(unsafe { shim_add(sums.as_ptr(), values.as_ptr(), sums.len().min(values.len())) })
+}
+
+/// `tensors[i] *= factor`, in place.
+///
+/// # Errors
+/// libtorch has thrown.
+pub fn scale(tensors: &[&Tensor], factor: f64) -> Result<(), ShimError> {
+    let pointers: Vec<_> = tensors.iter().map(|tensor| pointer(tensor)).collect();
+    // SAFETY: the list holds as many living tensors as is said.
+    check(unsafe { shim_scale(pointers.as_ptr(), pointers.len(), factor) })
 }
 
 /// What CUDA's caching allocator of that device holds; zeros before the first allocation.

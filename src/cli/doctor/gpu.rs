@@ -77,9 +77,7 @@ fn linked(gpus: &[Listed]) -> Vec<Check> {
             Check::ok("CUDA", format!("libtorch-cuda:0{range} can train"))
         }
         // Nothing is amiss where there is no GPU.
-        Err(error) if gpus.is_empty() && std::env::var_os("CUDA_VISIBLE_DEVICES").is_none() => {
-            Check::ok("CUDA", format!("no device: {}", error.what()))
-        }
+        Err(error) if gpus.is_empty() => Check::ok("CUDA", format!("no device: {}", error.what())),
         Err(error) => {
             let seen = match gpus {
                 [] => String::new(),
@@ -89,5 +87,9 @@ fn linked(gpus: &[Listed]) -> Vec<Check> {
             Check::note("CUDA", error.what() + &seen, Some(&*error.command()))
         }
     };
-    vec![Check::ok("libtorch", found), cuda]
+    let linked = match libtorch::other_libtorch(&program, &probe) {
+        None => Check::ok("libtorch", found),
+        Some(note) => Check::note("libtorch", note, Some(libtorch::BUILD)),
+    };
+    vec![linked, cuda]
 }
