@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, BufWriter, Write},
+    io::{self, BufWriter, ErrorKind, Write},
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -171,16 +171,27 @@ pub(super) fn sync_tree(folder: &Path) -> io::Result<()> {
             File::open(entry.path())?.sync_all()?;
         }
     }
+    sync_folder(folder)
+}
+
+/// Waits until the names in a folder are on disk, on a file system that can do that: some of those of networks and of virtual
+/// machines refuse it, and with them nothing more can be done.
+///
+/// # Errors
+/// The folder cannot be opened, or its names do not reach the disk.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
     step()?;
-    File::open(folder)?.sync_all()
+    match File::open(folder)?.sync_all() {
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
+        done => done,
+    }
 }
 
 /// Waits until the name of a file or folder is on disk.
 pub(super) fn sync_parent(path: &Path) -> io::Result<()> {
-    step()?;
     match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
-        _ => File::open(".")?.sync_all(),
+        Some(parent) if !parent.as_os_str().is_empty() => sync_folder(parent),
+        _ => sync_folder(Path::new(".")),
     }
 }
 

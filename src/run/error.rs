@@ -34,6 +34,11 @@ pub enum RunError {
     NotARun(PathBuf),
     #[error("run {0} is already being trained by another process")]
     Locked(String),
+    #[error(
+        "{} cannot be locked ({source}), and two processes could train one run: set TUI_TRAIN_HOME to a folder on a file system with locks",
+        .path.display()
+    )]
+    NoLocks { path: PathBuf, source: std::io::Error },
     #[error("run {0} is not live: no worker is training it")]
     NotLive(String),
     #[error("run {run} did not answer `{command}` within {seconds} s")]

@@ -40,7 +40,7 @@ impl RunLock {
                 }
                 Err(TryLockError::WouldBlock) if attempt < ATTEMPTS => std::thread::sleep(PAUSE),
                 Err(TryLockError::WouldBlock) => break,
-                Err(TryLockError::Error(error)) => return Err(RunError::io("cannot lock", &path)(error)),
+                Err(TryLockError::Error(source)) => return Err(RunError::NoLocks { path, source }),
             }
         }
         Err(RunError::Locked(run.id().to_owned()))

@@ -97,10 +97,7 @@ impl Snapshot {
         // Not its parents: a folder that was deleted under the run does not come back.
         step()?;
         match std::fs::create_dir(run.checkpoints()) {
-            Ok(()) => {
-                step()?;
-                std::fs::File::open(run.path())?.sync_all()?;
-            }
+            Ok(()) => atomic::sync_folder(run.path())?,
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             Err(_) => {}
         }

@@ -3,6 +3,7 @@
 //! `SOAK_KILLS=200 cargo test --release --test e2e soak -- --ignored --nocapture` kills two hundred workers, of every
 //! optimizer; `SOAK_SEED` chooses the moments.
 
+mod far;
 mod limits;
 pub(crate) mod victim;
 

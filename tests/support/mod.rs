@@ -1,5 +1,6 @@
 //! A place for the real binary to run in: a state folder of its own, nothing inherited that could change a result.
 
+pub(crate) mod library;
 pub(crate) mod nvml;
 pub(crate) mod trace;
 
