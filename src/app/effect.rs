@@ -39,9 +39,10 @@ pub enum Effect {
     },
     /// Watch no run any more.
     Unwatch,
-    /// Go on with a run that is not live.
+    /// Go on with a run that is not live, these settings changed.
     Resume {
         run: String,
+        set: Vec<String>,
     },
     /// Start a run from that checkpoint of another one with these settings changed, or put it at the end of the queue.
     Fork {

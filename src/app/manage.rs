@@ -49,8 +49,8 @@ impl State {
         None
     }
 
-    /// Goes on with the selected run, or with the one on the screen, and watches it.
-    pub(super) fn resume_run(&mut self) -> Vec<Effect> {
+    /// Goes on with the selected run, or with the one on the screen, these settings changed, and watches it.
+    pub(super) fn resume_run(&mut self, set: Vec<String>) -> Vec<Effect> {
         let found = match self.screen {
             Screen::Runs => self.at_rest("resume"),
             _ => self.watched_at_rest(),
@@ -62,7 +62,7 @@ impl State {
         }
         self.say(format!("going on with {name}"), false);
         self.starting = true;
-        vec![Effect::Resume { run }]
+        vec![Effect::Resume { run, set }]
     }
 
     /// The run that a command without one means: the selected one of the list, elsewhere the one on the screen.
@@ -228,7 +228,8 @@ mod tests {
         let mut state = recorded::watching(Screen::Runs, "adamw");
         state.runs.select(1);
         let effects = act(&mut state, Action::ResumeRun);
-        assert_eq!(effects, [Effect::Resume { run: "20260301T102000-nano-adafactor".into() }]);
+        let run = "20260301T102000-nano-adafactor".into();
+        assert_eq!(effects, [Effect::Resume { run, set: Vec::new() }]);
         assert!(act(&mut state, Action::ResumeRun).is_empty());
         state.update(Msg::Failed("it has made all of its updates".into()));
         assert_eq!(act(&mut state, Action::ResumeRun).len(), 1, "after it failed it may be tried again");
@@ -240,7 +241,7 @@ mod tests {
         let id = state.watching.as_ref().unwrap().id.clone();
         assert!(act(&mut state, Action::ResumeRun).is_empty(), "it is live");
         state.update(Msg::Alive(false));
-        assert_eq!(act(&mut state, Action::ResumeRun), [Effect::Resume { run: id }]);
+        assert_eq!(act(&mut state, Action::ResumeRun), [Effect::Resume { run: id, set: Vec::new() }]);
         let mut state = recorded::watching(Screen::Train, "adamw");
         state.update(Msg::Alive(false));
         state.options.readonly = true;

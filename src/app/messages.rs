@@ -102,6 +102,7 @@ impl State {
                 }
             }
             Request::Grid(axes) => return self.grid(&axes),
+            Request::Resume(set) => return self.resume_run(set),
             Request::Save(path) => return self.save_draft(&path),
             Request::Name(name) => {
                 self.say(format!("the next run is called {name}"), false);

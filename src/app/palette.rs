@@ -16,6 +16,7 @@ const MORE: &[(&str, &str, &str)] = &[
     ("grid", "KEY=A,B KEY=C,D", "queue the draft with every combination"),
     ("save", "FILE", "write the draft as a configuration file"),
     ("name", "NAME", "name of the next run"),
+    ("resume", "KEY=VALUE", "go on with the run, settings changed"),
     ("watch", "RUN", "watch another run: id, start of it, or name"),
     ("beside-run", "RUN", "the opened tensor beside that run's"),
     ("export", "FORMAT", "write the run as a file, or a folder"),
@@ -33,6 +34,8 @@ pub enum Request {
     Name(String),
     /// One `key=a,b` each.
     Grid(Vec<String>),
+    /// One `key=value` each.
+    Resume(Vec<String>),
     /// Write the draft into that file.
     Save(String),
     Watch(String),
@@ -175,6 +178,9 @@ impl Palette {
             },
             "grid" if argument.is_empty() => needs("KEY=A,B"),
             "grid" => Ok(Request::Grid(axes(argument))),
+            "resume" if argument.is_empty() => Ok(Request::Do(Action::ResumeRun)),
+            "resume" if !argument.contains('=') => needs("KEY=VALUE"),
+            "resume" => Ok(Request::Resume(axes(argument))),
             "save" if argument.is_empty() => needs("a file"),
             "save" => Ok(Request::Save(argument.to_owned())),
             "name" if argument.is_empty() => needs("a name"),
@@ -200,7 +206,7 @@ impl Palette {
     }
 }
 
-/// The parts of a grid: a part that is no `key=` belongs to the one before, as after a comma and a space.
+/// What stands between spaces, for a grid or a resumption: a part that is no `key=` belongs to the one before, as after a comma and a space.
 fn axes(text: &str) -> Vec<String> {
     let mut axes: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -216,6 +222,7 @@ fn example(name: &str) -> &'static str {
     match name {
         "grid" => "optimizer.name=adamw,adafactor train.accumulate=1,4",
         "set" => "train.accumulate=4",
+        "resume" => "optimizer.lr=1e-4",
         "name" => "wide-model",
         "save" => "wide.toml",
         "watch" | "beside-run" => "latest",
@@ -282,6 +289,13 @@ mod tests {
         let axes = vec!["optimizer.name=adamw,sgd".to_owned(), "train.accumulate=1,4".to_owned()];
         let grid = typed("grid optimizer.name=adamw, sgd train.accumulate=1,4").submit();
         assert_eq!(grid, Ok(Request::Grid(axes)));
+        let resume = ["optimizer.lr=1e-4", "train.max_updates=900"].map(str::to_owned).to_vec();
+        assert_eq!(
+            typed("resume optimizer.lr=1e-4 train.max_updates=900").submit(),
+            Ok(Request::Resume(resume))
+        );
+        assert_eq!(typed("resume").submit(), Ok(Request::Do(Action::ResumeRun)));
+        assert!(typed("resume faster").submit().unwrap_err().contains(":resume optimizer.lr=1e-4"));
         assert!(typed("grid").submit().unwrap_err().contains("KEY=A,B"));
         assert!(typed("zzz").submit().unwrap_err().contains("zzz"));
         assert_eq!(typed("rename a b").submit(), Ok(Request::Rename("a b".into())));

@@ -15,7 +15,7 @@ use super::{
 use crate::protocol::Command;
 
 /// Lines of the help.
-pub(crate) const HELP_LINES: usize = 161;
+pub(crate) const HELP_LINES: usize = 163;
 
 impl State {
     /// Does one action.
@@ -137,7 +137,7 @@ impl State {
                 self.runs.scatter = !self.runs.scatter;
                 return if self.screen == Screen::Runs { Vec::new() } else { self.show(Screen::Runs) };
             }
-            Action::ResumeRun => return self.resume_run(),
+            Action::ResumeRun => return self.resume_run(Vec::new()),
             Action::Fork => return self.fork_run(),
             Action::Rename => self.ask_label(true),
             Action::Note => self.ask_label(false),

@@ -38,10 +38,10 @@ pub fn unqueue(home: &Home, id: &str) -> Msg {
     }
 }
 
-/// Goes on with a run that is not live.
-pub fn resume(home: &Home, id: &str) -> Msg {
+/// Goes on with a run that is not live, these settings changed.
+pub fn resume(home: &Home, id: &str, set: &[String]) -> Msg {
     let resumed = RunDir::resolve(home, id).map_err(anyhow::Error::from).and_then(|run| {
-        let (_, notes) = launch::resume(&run, &[])?;
+        let (_, notes) = launch::resume(&run, set)?;
         Ok(Msg::Started { run: run.path().display().to_string(), notes })
     });
     resumed.unwrap_or_else(|error| Msg::Failed(format!("{error:#}")))

@@ -315,9 +315,9 @@ impl Session {
                     Err(error) => Msg::Failed(format!("{error:#}")),
                 });
             }
-            Effect::Resume { run } => {
+            Effect::Resume { run, set } => {
                 let home = self.home.clone();
-                self.apart("resume", move || apart::resume(&home, &run));
+                self.apart("resume", move || apart::resume(&home, &run, &set));
             }
             Effect::Delete { run } => self.loader.ask(Job::Delete { run }),
             Effect::LoadRuns => self.loader.ask(Job::Runs),

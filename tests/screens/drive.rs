@@ -1,7 +1,7 @@
 //! The whole tour: start, pause, one update, State, another optimizer and accumulation, a second run, overlay, export.
 
 use super::terminal::Terminal;
-use crate::support::{Sandbox, wait_for};
+use crate::support::{Sandbox, events, wait_for};
 
 const ENDLESS: &str = "train.max_updates=1000000";
 
@@ -129,4 +129,30 @@ fn the_run_goes_on_without_its_screens_and_attach_finds_it() {
     fourth.press("\x03");
     assert_eq!(fourth.end(), 130, "an interrupt stops the run and leaves when it has ended");
     sandbox.wait_for_list("a stopped run", |runs| runs[0]["state"] == "stopped");
+}
+
+#[test]
+fn a_rate_given_on_the_screens_is_that_of_the_run_that_goes_on() {
+    let sandbox = Sandbox::new();
+    sandbox.train("rated", &["train.max_updates=8", "schedule.warmup_updates=0", "schedule.name=constant"]);
+    let mut terminal = Terminal::start(&sandbox, &["attach", "latest"], &[], 24, 80);
+    terminal.wait_text("finished");
+    let line = ":resume optimizer.lr=7e-5 train.max_updates=16\r";
+    line.chars().for_each(|key| terminal.press(&key.to_string()));
+    terminal.wait_text("16 / 16");
+    terminal.wait_text("finished");
+    terminal.press("q");
+    terminal.end();
+    let summary = sandbox.json(&["show", "latest", "--json"]);
+    assert_eq!(
+        (&summary["updates"], &summary["config"]["optimizer"]["adamw"]["lr"]),
+        (&16.into(), &7e-5.into())
+    );
+    let log = std::fs::read(sandbox.runs()[0].join("events.jsonl")).unwrap();
+    let rates: Vec<_> = events(&log)
+        .into_iter()
+        .filter(|event| event["type"] == "update" && event["update"].as_u64() > Some(8))
+        .map(|event| event["train/learning_rate"].as_f64().unwrap())
+        .collect();
+    assert_eq!(rates, [7e-5; 8], "it is really used");
 }
