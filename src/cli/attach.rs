@@ -156,7 +156,7 @@ fn in_lines(launch: &Launch, screen: Option<Screen>, size: (u16, u16)) -> anyhow
         "{}: what happens in lines; Ctrl+C leaves, and the run goes on",
         if look::is_dumb() { "TERM = dumb cannot draw screens" } else { "standard output is no terminal" }
     ));
-    super::run::follow(run, from, false, &AtomicUsize::new(0))
+    super::follow::follow(run, from, false, &AtomicUsize::new(0))
 }
 
 /// Opens the screens on a run that was just started.

@@ -1,11 +1,10 @@
 //! `tui-train fork RUN`: a new run that starts from a checkpoint of another one, with anything changed.
 
 use super::{
-    attach,
+    attach, follow,
     look::{self, Look},
     output,
     progress::{Waiting, open_data},
-    run as follow,
 };
 use crate::{
     config::validate,

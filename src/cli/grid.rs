@@ -8,8 +8,12 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    FAILED, INTERRUPTED, attach, compare, output, queue,
-    run::{Args, Printer, check_data, fit_warmup, follow_with, interrupts},
+    FAILED, INTERRUPTED, attach, compare,
+    follow::{follow_with, interrupts},
+    output,
+    printer::Printer,
+    queue,
+    run::{Args, check_data, fit_warmup},
 };
 use crate::{
     config::{Config, ConfigError, Resolved, grid},

@@ -3,11 +3,11 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use super::{
-    INTERRUPTED, attach,
+    INTERRUPTED, attach, follow,
     look::{self, Look},
     output,
     progress::Waiting,
-    run as follow, settings,
+    settings,
 };
 use crate::{
     config::{Config, ConfigError, change, fields},

@@ -15,6 +15,8 @@ use crate::{
 
 /// The name of [`Deed::Settings`] in a file.
 const SETTINGS: &str = "settings";
+/// The key of [`Script::trained_on`].
+pub(super) const TRAINED_ON: &str = "trained_on";
 
 /// Something that is done to a run, and when.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,11 +68,21 @@ struct Rows {
     command: Vec<Row>,
 }
 
-/// The commands of a file and its configuration, which is the rest.
+/// What a file of commands holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Script {
+    /// What is neither of the two below, as TOML.
+    pub config: String,
+    pub commands: Vec<Given>,
+    /// What told the data apart that the commands were given on, as [`crate::protocol::DataReport::content`] does.
+    pub trained_on: Option<String>,
+}
+
+/// Takes such a file apart.
 ///
 /// # Errors
 /// It is no TOML, or one of its commands cannot be given.
-pub fn split(text: &str, origin: &str) -> Result<(String, Vec<Given>), ConfigError> {
+pub fn split(text: &str, origin: &str) -> Result<Script, ConfigError> {
     let wrong = |problem: String| ConfigError::File { path: origin.to_owned(), problem };
     let in_words = |error: &dyn std::fmt::Display| error.to_string().trim().replace('\n', " ");
     let mut table: toml::Table =
@@ -93,7 +105,12 @@ pub fn split(text: &str, origin: &str) -> Result<(String, Vec<Given>), ConfigErr
             "a [[command]] at update {after} stands behind one at update {before}: sort them"
         )));
     }
-    Ok((table.to_string(), commands))
+    let trained_on = match table.remove(TRAINED_ON) {
+        None => None,
+        Some(toml::Value::String(data)) => Some(data),
+        Some(_) => return Err(wrong(format!("{TRAINED_ON} is no text: write it as it was, or remove it"))),
+    };
+    Ok(Script { config: table.to_string(), commands, trained_on })
 }
 
 fn given(row: Row) -> Result<Given, String> {
@@ -196,7 +213,7 @@ pub fn read(run: &RunDir) -> Result<Vec<Given>, RunError> {
         return Ok(Vec::new());
     }
     let text = own::read_text(&path).map_err(RunError::io("cannot read", &path))?;
-    Ok(split(&text, &path.display().to_string())?.1)
+    Ok(split(&text, &path.display().to_string())?.commands)
 }
 
 #[cfg(test)]
@@ -218,9 +235,9 @@ mod tests {
                 Deed::Settings(vec!["optimizer.name=lion".into(), "optimizer.lion.betas=[0.8, 0.9]".into()]),
             ),
         ];
-        let text = format!("train.seed = 7\n\n{}", toml(&commands).unwrap());
-        let (config, read) = split(&text, "file").unwrap();
-        assert_eq!(read, commands);
+        let text = format!("trained_on = \"abc\"\ntrain.seed = 7\n\n{}", toml(&commands).unwrap());
+        let Script { config, commands: read, trained_on } = split(&text, "file").unwrap();
+        assert_eq!((read, trained_on.as_deref()), (commands.to_vec(), Some("abc")));
         assert_eq!(config.parse::<toml::Table>().unwrap(), "train.seed = 7".parse().unwrap());
         for (text, word) in [
             ("[[command]]\nat_update = 1\nname = \"dance\"", "dance"),
@@ -236,6 +253,7 @@ mod tests {
                 "sort them",
             ),
             ("command = ", "not valid TOML"),
+            ("trained_on = 3", "is no text"),
         ] {
             let told = split(text, "file").unwrap_err().to_string();
             assert!(told.contains("file") && told.contains(word) && !told.contains('\n'), "{told}");

@@ -142,6 +142,25 @@ fn a_run_that_its_commands_stopped_goes_on_when_it_is_resumed() {
 }
 
 #[test]
+fn commands_that_are_given_on_other_data_say_so() {
+    let sandbox = Sandbox::new();
+    let text = sandbox.file("text.txt", "a line that is learnt\n".repeat(200));
+    sandbox
+        .train("first", &["train.max_updates=3", "schedule.warmup_updates=0", &format!("data.path={text}")]);
+    let notes = |sandbox: &Sandbox, run: &str| {
+        sandbox.json(&["export", run, "--format", "json"])["notes"].as_array().map_or(0, Vec::len)
+    };
+    let (file, _) = replay(&sandbox, "first", "again");
+    assert!(file.contains("trained_on = "), "{file}");
+    assert_eq!(notes(&sandbox, "again"), 0);
+    // As long, and another.
+    sandbox.file("text.txt", "a text that is learnt\n".repeat(200));
+    let (_, events) = replay(&sandbox, "first", "other");
+    let told = events[0]["notes"][0].as_str().unwrap_or_default();
+    assert!(told.contains("other.toml was written for a run on other data"), "{}", events[0]);
+}
+
+#[test]
 fn commands_that_cannot_be_given_are_refused_before_a_run_starts() {
     let sandbox = Sandbox::new();
     let file = sandbox.file("wrong.toml", "[[command]]\nat_update = 3\nname = \"dance\"\n");

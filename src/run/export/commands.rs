@@ -14,7 +14,7 @@ use crate::run::{
 /// # Errors
 /// The run or a record cannot be read.
 pub(super) fn render(run: &RunDir) -> Result<Vec<u8>, RunError> {
-    let Recorded { explicit, made_with, given, devices } = script::recorded(run)?;
+    let Recorded { explicit, made_with, given, trained_on, devices } = script::recorded(run)?;
     let mut text = String::new();
     // It would train the same anywhere; that this run changed over is at least said.
     for (update, device) in devices {
@@ -23,6 +23,9 @@ pub(super) fn render(run: &RunDir) -> Result<Vec<u8>, RunError> {
             "# after update {} the run went on on {device}; this file does not",
             count(update)
         );
+    }
+    if let Some(data) = trained_on {
+        let _ = writeln!(text, "{} = \"{data}\"", script::TRAINED_ON);
     }
     match explicit {
         Some(explicit) => explicit.iter().for_each(|(key, value)| _ = writeln!(text, "{key} = {value}")),
@@ -38,13 +41,17 @@ mod tests {
     use super::*;
     use crate::{
         protocol::{Event, Header, Resumed},
-        run::{EventWriter, sample, script::Deed},
+        run::{
+            EventWriter, sample,
+            script::{Deed, Script},
+        },
     };
 
     #[test]
     fn settings_that_a_resumption_changed_are_a_command_and_those_above_are_the_first_ones() {
         let (_folder, run) = sample::run_with("longer", &["train.accumulate=2"]);
-        let before = sample::header(&run);
+        let mut before = sample::header(&run);
+        before.data.content = "c0ffee".to_owned();
         let mut writer = EventWriter::create(&run, &before).unwrap();
         let mut config = run.config().unwrap();
         config.train.max_updates = Some(1200);
@@ -55,8 +62,9 @@ mod tests {
         writer.append(&Event::Resumed(Box::new(resumed))).unwrap();
         let text = String::from_utf8(render(&run).unwrap()).unwrap();
         assert!(text.starts_with("# after update 30 the run went on on libtorch-cpu"), "{text}");
-        let (settings, commands) = script::split(&text, "file").unwrap();
-        assert_eq!(settings.parse::<toml::Table>().unwrap(), "train.accumulate = 2".parse().unwrap());
+        let Script { config, commands, trained_on } = script::split(&text, "file").unwrap();
+        assert_eq!(trained_on.as_deref(), Some("c0ffee"));
+        assert_eq!(config.parse::<toml::Table>().unwrap(), "train.accumulate = 2".parse().unwrap());
         let [given] = &commands[..] else { panic!("{commands:?}") };
         assert_eq!(given.at_update, 30);
         assert_eq!(given.deed, Deed::Settings(vec!["train.max_updates=1200".into()]));

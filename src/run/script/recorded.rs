@@ -18,6 +18,8 @@ pub struct Recorded {
     /// All settings that held then.
     pub made_with: Config,
     pub given: Vec<Given>,
+    /// What tells its data apart, where that is known.
+    pub trained_on: Option<String>,
     /// Another device from that update on, which is no command.
     pub devices: Vec<(u64, String)>,
 }
@@ -30,7 +32,10 @@ pub struct Recorded {
 pub fn recorded(run: &RunDir) -> Result<Recorded, RunError> {
     let (root, history) = history(run, &mut HashSet::new())?;
     let explicit = root.meta_json().exists().then(|| root.meta()).transpose()?.map(|meta| meta.explicit);
-    Ok(Recorded { explicit, made_with: root.made_with()?, given: history.given, devices: history.devices })
+    let made_with = root.made_with()?;
+    let History { given, data, devices, .. } = history;
+    let trained_on = data.filter(|data| !data.is_empty());
+    Ok(Recorded { explicit, made_with, given, trained_on, devices })
 }
 
 /// The run at the beginning of the line, and what happened since.
@@ -64,6 +69,8 @@ struct History {
     /// The settings from an update on, the first ones first.
     settings: Vec<(u64, Config)>,
     devices: Vec<(u64, String)>,
+    /// What tells the data apart that it began with.
+    data: Option<String>,
 }
 
 impl History {
@@ -71,6 +78,7 @@ impl History {
         match event {
             Event::Header(header) => {
                 self.total = header.total_updates;
+                self.data.get_or_insert_with(|| header.data.content.clone());
                 if self.settings.is_empty() {
                     self.settings.push((0, header.config.clone()));
                 }
