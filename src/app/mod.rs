@@ -20,6 +20,7 @@ pub mod look;
 pub mod manage;
 pub mod marker;
 mod messages;
+pub(crate) mod moving;
 mod msg;
 pub mod opened;
 pub mod palette;
@@ -36,7 +37,7 @@ pub mod series;
 pub mod slice;
 pub mod status;
 pub mod tensors;
-pub(crate) mod update;
+mod update;
 
 use crate::config::{ConfigError, Layers};
 

@@ -1,7 +1,10 @@
 //! The loop: drain what came, update, draw when something changed, wait for a key.
 
+mod effects;
+mod farewell;
+
 use std::{
-    io::{self, Write},
+    io,
     sync::{
         Arc,
         atomic::Ordering::SeqCst,
@@ -14,26 +17,21 @@ use crossterm::event::{self, Event};
 use ratatui::layout::Rect;
 
 use super::{
-    Launch, Start, apart,
+    Launch, Start,
     check::Checking,
-    draft,
     load::{Job, Loader},
     outside::Outside,
-    picture, reference,
+    reference,
     replay::Replay,
-    room,
     signals::Signals,
     terminal::{Guard, Wants},
     watch::Watch,
     watchdog::Watchdog,
 };
 use crate::{
-    app::{Effect, Msg, State, action::Action, room::Room, run::Status},
-    config::{DeviceName, own},
-    run::{
-        Home, Queue, RunDir, launch,
-        text::{plain_lines, shell_word},
-    },
+    app::{Msg, State, action::Action, room::Room},
+    config::DeviceName,
+    run::{Home, Queue, RunDir},
     ui::{self, theme::Theme},
 };
 
@@ -236,138 +234,9 @@ impl Session {
         }
     }
 
-    fn effect(&mut self, effect: Effect) {
-        match effect {
-            Effect::Quit { code } => self.code = Some(code),
-            Effect::PauseReplay { paused } => {
-                if let Some(replay) = &self.replay {
-                    replay.pause(paused);
-                }
-            }
-            Effect::Suspend => self.suspend = true,
-            Effect::Send { id, command } => {
-                if let Some(watch) = &self.watch {
-                    watch.send(id, command);
-                }
-            }
-            Effect::Start { resolved, name } => {
-                let home = self.home.clone();
-                self.apart("start", move || match launch::start(&home, &resolved, &name) {
-                    Ok(run) => Msg::Started { run: run.path().display().to_string(), notes: Vec::new() },
-                    Err(error) => Msg::Failed(format!("{error:#}")),
-                });
-            }
-            Effect::Queue { drafts } => {
-                let home = self.home.clone();
-                self.apart("queue", move || match launch::queue(&home, &drafts) {
-                    Ok(runs) => Msg::Queued(Ok(runs.iter().map(RunDir::name).collect())),
-                    Err(error) => Msg::Queued(Err(format!("{error:#}"))),
-                });
-            }
-            Effect::Unqueue { run } => {
-                let home = self.home.clone();
-                self.apart("queue", move || apart::unqueue(&home, &run));
-            }
-            Effect::Fork { run, update, set, name, queued } => {
-                let home = self.home.clone();
-                self.apart("fork", move || apart::fork(&home, &run, update, &set, &name, queued));
-            }
-            Effect::LoadCheckpoints { run } => self.loader.ask(Job::Checkpoints { run }),
-            Effect::LoadFork { run, update } => self.loader.ask(Job::ForkBase { run, update }),
-            Effect::Relabel { run, label } => self.loader.ask(Job::Relabel { run, label }),
-            Effect::StopRun { run } => self.apart("stop", move || apart::stop(&run)),
-            Effect::LookAlive { runs } => self.loader.ask(Job::Alive { runs }),
-            Effect::Watch { run } => match RunDir::resolve(&self.home, &run) {
-                Ok(run) => self.follow(run),
-                Err(error) => self.state.say(error.to_string(), true),
-            },
-            Effect::Unwatch => {
-                self.watches += 1;
-                (self.watch, self.replay, self.watched) = (None, None, None);
-            }
-            Effect::Check { number, settings } => {
-                match Checking::start(number, settings, self.sender.clone()) {
-                    Ok(checking) => self.checking = Some(checking),
-                    Err(error) => {
-                        let answer = Err(format!("the check cannot be started: {error}"));
-                        self.update(Msg::Checked { number, answer });
-                    }
-                }
-            }
-            Effect::StopCheck => self.checking = None,
-            Effect::LoadRoom { asked, device } => {
-                let gpu = self.gpu;
-                self.apart("room", move || {
-                    let (device, room) = room::of(device, gpu);
-                    Msg::Room { asked, device, room }
-                });
-            }
-            Effect::LoadDraft { run } => {
-                let home = self.home.clone();
-                self.apart("draft", move || {
-                    let settings = RunDir::resolve(&home, &run).and_then(|run| run.explicit());
-                    Msg::Draft { run, settings: settings.map_err(|error| error.to_string()) }
-                });
-            }
-            Effect::SaveDraft { path, text } => {
-                self.apart("draft", move || match draft::save(&path, &text) {
-                    Ok(path) => Msg::Done(format!("written: {path}")),
-                    Err(error) => Msg::Failed(format!("{error:#}")),
-                });
-            }
-            Effect::Resume { run, set } => {
-                let home = self.home.clone();
-                self.apart("resume", move || apart::resume(&home, &run, &set));
-            }
-            Effect::Delete { run } => self.loader.ask(Job::Delete { run }),
-            Effect::LoadRuns => self.loader.ask(Job::Runs),
-            Effect::LoadCurves { run } => self.loader.ask(Job::Curves { run }),
-            Effect::Compare { runs } => self.loader.ask(Job::Compare { runs }),
-            Effect::LoadState { run } => self.loader.ask(Job::State { run }),
-            Effect::LoadDetail { run, tensor, width } => {
-                self.loader.ask(Job::Detail { run, tensor, width });
-            }
-            Effect::LoadHistory { run, tensor } => self.loader.ask(Job::History { run, tensor }),
-            Effect::Export { run, format } => self.loader.ask(Job::Export { run, format }),
-            Effect::Picture { path } => {
-                let written = picture::write(&self.state, &self.theme(), self.state.size(), path.as_ref());
-                let msg = written.map_or_else(
-                    |error| Msg::Failed(format!("{error:#}")),
-                    |path| Msg::Done(format!("written: {}", path.display())),
-                );
-                self.update(msg);
-            }
-            Effect::Copy { what, text } => {
-                let (told, error) = self.outside.copy(&what, &text);
-                self.state.say(told, error);
-            }
-            Effect::CopyAgain { run } => match RunDir::resolve(&self.home, &run) {
-                Ok(run) => {
-                    let (file, name) = (run.run_toml().display().to_string(), run.name());
-                    let text =
-                        format!("{} run {} --name {}", own::program(), shell_word(&file), shell_word(&name));
-                    self.effect(Effect::Copy { what: "the command that trains it again".into(), text });
-                }
-                Err(error) => self.state.say(error.to_string(), true),
-            },
-            Effect::Call { text } => self.outside.call(&text),
-        }
-    }
-
     /// How the screens look now.
     fn theme(&self) -> Theme {
         self.theme.named(self.state.theme)
-    }
-
-    /// Does on a thread of its own what may take longer than a frame.
-    fn apart(&mut self, name: &str, work: impl FnOnce() -> Msg + Send + 'static) {
-        let sender = self.sender.clone();
-        let thread = std::thread::Builder::new().name(name.into());
-        // Nobody waits for the answer any more when the UI is gone.
-        let spawned = thread.spawn(move || _ = sender.send((0, work())));
-        if let Err(error) = spawned {
-            self.update(Msg::Failed(format!("no thread can be started: {error}")));
-        }
     }
 
     fn follow(&mut self, run: RunDir) {
@@ -392,60 +261,4 @@ impl Session {
         }
         self.watched = Some(run);
     }
-
-    /// Says on the normal screen where the run is and how to see it again.
-    fn farewell(&self) {
-        for run in &self.state.others.runs {
-            say(&format!(
-                "run {} goes on without the screens\n  stop it:     tui-train stop {}\n",
-                run.id, run.id
-            ));
-        }
-        // Whoever stopped a run may take it that nothing trains any more.
-        let waiting = Queue::of(&self.home).waiting().unwrap_or_default();
-        if let (Some(_), Some(next)) = (self.state.leaving, waiting.first()) {
-            let (count, verb) = (waiting.len(), if waiting.len() == 1 { "waits" } else { "wait" });
-            say(&format!(
-                "the queue goes on: {count} {verb} there, and the next one starts by itself\n  take it out: tui-train stop {next}\n"
-            ));
-        }
-        let (Some(run), Some(status)) = (&self.watched, self.state.status()) else { return };
-        let program = own::program();
-        let mut text = if status == Status::Queued {
-            format!(
-                "run {} waits in the queue and starts by itself\n  look again:  {program} attach {}\n  take it out: {program} stop {}\n",
-                run.id(),
-                run.id(),
-                run.id()
-            )
-        } else if status.is_live() && crate::run::is_live(run) {
-            format!(
-                "run {} goes on without the screens\n  look again:  {program} attach {}\n  stop it:     {program} stop {}\n",
-                run.id(),
-                run.id(),
-                run.id()
-            )
-        } else {
-            let go_on = match status {
-                Status::Ended(reason) if reason.is_complete() => String::new(),
-                _ if self.state.replay.is_some() => String::new(),
-                _ => format!("  go on:       {program} resume {}\n", run.id()),
-            };
-            let status = if self.state.replay.is_some() { "replayed" } else { status.as_str() };
-            format!(
-                "run {}: {}\n{go_on}  look again:  {program} attach {}\n  the figures: {program} show {}\n",
-                run.id(),
-                status.replace('_', " "),
-                run.id(),
-                run.id()
-            )
-        };
-        text.push_str(&format!("  its folder:  {}\n", run.path().display()));
-        say(&text);
-    }
-}
-
-/// Lines for the normal screen. The terminal may be gone.
-fn say(text: &str) {
-    let _ = io::stderr().write_all(plain_lines(text).as_bytes());
 }

@@ -217,11 +217,11 @@ mod tests {
 
     #[test]
     fn scrolling_the_help_ends_where_it_ends() {
-        assert_eq!(text("").len(), crate::app::update::HELP_LINES);
+        assert_eq!(text("").len(), crate::app::moving::HELP_LINES);
         let mut state = recorded::watching(Screen::Train, "adamw");
         let (theme, area) = (Theme::default(), Rect::new(0, 0, 80, 24));
         let end = moved(&state, &theme, area, 0, Action::End).unwrap();
-        assert_eq!(end, crate::app::update::HELP_LINES - 20);
+        assert_eq!(end, crate::app::moving::HELP_LINES - 20);
         assert_eq!(moved(&state, &theme, area, end, Action::Down), Some(end));
         state.search = TextLine::new("checkpoint");
         assert_eq!(moved(&state, &theme, area, end, Action::Up), Some(0), "what is left fits");
