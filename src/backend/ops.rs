@@ -167,6 +167,42 @@ pub fn adamw_in_place(tensors: AdamWTensors<'_>, scalars: AdamWScalars) -> bool 
     }
 }
 
+/// The scalars of one update by Adafactor.
+#[derive(Debug, Clone, Copy)]
+pub struct AdafactorScalars {
+    /// Matrices, and rows and columns of each.
+    pub axes: [usize; 3],
+    /// What is kept of the old means: 0 at the first update.
+    pub decay: f64,
+    pub eps: [f64; 2],
+    /// Before it is scaled by the parameter.
+    pub rate: f64,
+    pub scale_parameter: bool,
+    pub clip_threshold: f64,
+    pub weight_decay: f64,
+}
+
+/// The tensors of one update by Adafactor, flat and f32: the parameter and its gradient, means of rows and of columns.
+#[derive(Debug)]
+pub struct AdafactorTensors<'a> {
+    pub param: &'a mut Tensor<1>,
+    pub grad: &'a Tensor<1>,
+    pub row: &'a mut Tensor<1>,
+    pub col: &'a mut Tensor<1>,
+}
+
+/// The whole update in few passes over the memory of the parameter, where the device has that; returns the root mean square
+/// of the parameter before. `None`, and nothing done, where it has not.
+pub fn adafactor_in_place(tensors: AdafactorTensors<'_>, scalars: AdafactorScalars) -> Option<f64> {
+    #[cfg(feature = "libtorch")]
+    return super::libtorch::optim::adafactor(tensors, scalars);
+    #[cfg(not(feature = "libtorch"))]
+    {
+        let _ = (tensors, scalars);
+        None
+    }
+}
+
 /// The scalars of one update of 8-bit AdamW, in f32 as its kernel has them.
 #[derive(Debug, Clone, Copy)]
 pub struct EightBitScalars {

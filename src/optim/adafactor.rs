@@ -17,6 +17,7 @@ use burn::tensor::{DType, Tensor};
 
 use super::{Entry, Figure, Kept, Optimizer, OptimizerState, StateError, Step, sums};
 use crate::{
+    backend::ops::{self, AdafactorScalars, AdafactorTensors},
     config::{AdafactorConfig, schedule},
     protocol::state::figures::{FACTORIZATION_ERROR, ROWS_NEVER_TOUCHED},
 };
@@ -69,6 +70,11 @@ impl Adafactor {
         Self(config.clone())
     }
 
+    /// What is kept of the old second moment at that update.
+    fn decay(&self, count: u64) -> f64 {
+        1.0 - (count as f64).powf(self.0.decay_rate)
+    }
+
     fn rate(&self, scheduled: f64, count: u64) -> f64 {
         if self.0.relative_step { schedule::relative_rate(self.0.warmup_init, count) } else { scheduled }
     }
@@ -108,6 +114,38 @@ impl Adafactor {
         let update = grad.reshape([lead, rows, columns]) * by_row * by_col;
         (update.reshape([lead * rows * columns]), Second::Factored { row, col })
     }
+
+    /// The update of matrices where the device does it in one, and the new state; `None`, and nothing done, where not.
+    fn in_place(
+        &self,
+        step: Step<'_>,
+        param: &mut Tensor<1>,
+        grad: &Tensor<1>,
+        state: Option<&AdafactorState>,
+    ) -> Option<AdafactorState> {
+        let Axes { lead, rows, columns } = Axes::of(step.shape).filter(|_| self.0.beta1.is_none())?;
+        let count = state.map_or(0, |state| state.step) + 1;
+        let (mut row, mut col) = match state {
+            Some(AdafactorState { second: Second::Factored { row, col }, .. }) => (row.clone(), col.clone()),
+            _ => {
+                let zeros = |count| Tensor::zeros([count], (&grad.device(), DType::F32));
+                (zeros(lead * rows), zeros(lead * columns))
+            }
+        };
+        let scalars = AdafactorScalars {
+            axes: [lead, rows, columns],
+            decay: self.decay(count),
+            eps: self.0.eps,
+            rate: self.rate(step.lr, count),
+            scale_parameter: self.0.scale_parameter,
+            clip_threshold: self.0.clip_threshold,
+            weight_decay: step.weight_decay(self.0.weight_decay),
+        };
+        let tensors = AdafactorTensors { param, grad, row: &mut row, col: &mut col };
+        let rms = ops::adafactor_in_place(tensors, scalars)?;
+        let rms = Tensor::full([1], rms, (&grad.device(), DType::F32));
+        Some(AdafactorState { step: count, rms, second: Second::Factored { row, col }, exp_avg: None })
+    }
 }
 
 impl Optimizer for Adafactor {
@@ -121,6 +159,10 @@ impl Optimizer for Adafactor {
         state: Option<AdafactorState>,
     ) -> (Tensor<1>, AdafactorState) {
         let config = &self.0;
+        let mut param = param;
+        if let Some(state) = self.in_place(step, &mut param, &grad, state.as_ref()) {
+            return (param, state);
+        }
         let dtype = param.dtype();
         // The reference computes in f32 whatever the parameter's type, and rounds once at the end.
         let (param, grad) = (param.cast(DType::F32), grad.cast(DType::F32));
@@ -135,7 +177,7 @@ impl Optimizer for Adafactor {
         } else {
             rms.full_like(rate)
         };
-        let decay = 1.0 - (count as f64).powf(config.decay_rate);
+        let decay = self.decay(count);
         let (update, second) = self.precondition(grad, Axes::of(step.shape), old_second, decay);
         let shrink = root_mean_square(&update).div_scalar(config.clip_threshold).clamp_min(1.0);
         let update = update * (rate.clone() / shrink);

@@ -7,7 +7,7 @@ use burn::{backend::LibTorch, tensor::Tensor};
 use burn_tch::TchTensor;
 
 use super::shim;
-use crate::backend::ops::{AdamWScalars, AdamWTensors};
+use crate::backend::ops::{AdafactorScalars, AdafactorTensors, AdamWScalars, AdamWTensors};
 
 /// A tensor that may be written to: its own memory, or a copy when somebody else holds it, too.
 pub(super) fn writable(tensor: &mut Tensor<1>) -> Option<TchTensor> {
@@ -42,6 +42,17 @@ pub(in crate::backend) fn adamw(tensors: AdamWTensors<'_>, scalars: AdamWScalars
 /// As every failure of Burn's libtorch backend: the worker catches it.
 fn or_panic<T>(done: Result<T, shim::ShimError>) -> T {
     done.unwrap_or_else(|error| std::panic::panic_any(error.to_string()))
+}
+
+/// `None`, and nothing done, where the tensors are not f32 in host memory.
+pub(in crate::backend) fn adafactor(tensors: AdafactorTensors<'_>, scalars: AdafactorScalars) -> Option<f64> {
+    let grad = tensors.grad.clone().try_into_primitive::<LibTorch>().ok()?.tensor;
+    if grad.device() != tch::Device::Cpu || grad.kind() != tch::Kind::Float {
+        return None;
+    }
+    let param = writable(tensors.param).filter(|param| param.tensor.kind() == tch::Kind::Float)?;
+    let (row, col) = (writable(tensors.row)?, writable(tensors.col)?);
+    Some(or_panic(shim::adafactor(&param.tensor, &grad.contiguous(), [&row.tensor, &col.tensor], scalars)))
 }
 
 pub(in crate::backend) fn global_norm(tensors: &[&Tensor<1>]) -> Option<f64> {

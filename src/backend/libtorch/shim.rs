@@ -6,11 +6,11 @@ use std::{
     ptr,
 };
 
-use tch::Tensor;
+use tch::{Device, Kind, Tensor};
 use thiserror::Error;
 use torch_sys::C_tensor;
 
-use crate::backend::ops::AdamWScalars;
+use crate::backend::ops::{AdafactorScalars, AdamWScalars};
 
 /// libtorch has thrown.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -60,12 +60,35 @@ unsafe extern "C" {
         weight_decay: f64,
         eps: f64,
     ) -> c_int;
+    fn shim_adafactor(
+        param: *mut C_tensor,
+        grad: *const C_tensor,
+        row: *mut C_tensor,
+        col: *mut C_tensor,
+        with: *const Adafactor,
+        rms: *mut f64,
+    ) -> c_int;
     fn shim_global_norm(tensors: *const *mut C_tensor, count: usize, norm: *mut *mut C_tensor) -> c_int;
     fn shim_add(sums: *const *mut C_tensor, values: *const *mut C_tensor, count: usize) -> c_int;
     fn shim_scale(tensors: *const *mut C_tensor, count: usize, factor: f64) -> c_int;
     fn shim_memory(device: c_int, figures: *mut i64) -> c_int;
     fn shim_empty_cache() -> c_int;
     fn shim_tf32(on: c_int) -> c_int;
+}
+
+/// [`AdafactorScalars`] as the shim has them.
+#[repr(C)]
+struct Adafactor {
+    lead: i64,
+    rows: i64,
+    columns: i64,
+    decay: f64,
+    eps1: f64,
+    rate: f64,
+    eps2: f64,
+    clip_threshold: f64,
+    weight_decay: f64,
+    scale_parameter: c_int,
 }
 
 fn check(code: c_int) -> Result<(), ShimError> {
@@ -152,6 +175,52 @@ pub fn fused_adamw(
             eps,
         )
     })
+}
+
+/// One update by Adafactor of matrices in host memory, in place: all contiguous f32, of the sizes that the scalars say.
+/// Returns the root mean square of the parameter before it.
+///
+/// # Errors
+/// libtorch has thrown.
+pub fn adafactor(
+    param: &Tensor,
+    grad: &Tensor,
+    [row, col]: [&Tensor; 2],
+    scalars: AdafactorScalars,
+) -> Result<f64, ShimError> {
+    let AdafactorScalars { axes: [lead, rows, columns], .. } = scalars;
+    let sizes = [lead * rows * columns, lead * rows * columns, lead * rows, lead * columns];
+    for (tensor, size) in [param, grad, row, col].into_iter().zip(sizes) {
+        let fits = tensor.numel() == size && tensor.kind() == Kind::Float && tensor.is_contiguous();
+        if !fits || tensor.device() != Device::Cpu {
+            return Err(ShimError::Other(format!("{tensor:?} is not {size} numbers in host memory")));
+        }
+    }
+    let with = Adafactor {
+        lead: lead as i64,
+        rows: rows as i64,
+        columns: columns as i64,
+        decay: scalars.decay,
+        eps1: scalars.eps[0],
+        rate: scalars.rate,
+        eps2: scalars.eps[1],
+        clip_threshold: scalars.clip_threshold,
+        weight_decay: scalars.weight_decay,
+        scale_parameter: c_int::from(scalars.scale_parameter),
+    };
+    let mut rms = 0.0;
+    // SAFETY: the tensors live, are f32 in host memory and of the sizes that are said, as was just looked at.
+    check(unsafe {
+        shim_adafactor(
+            pointer(param),
+            grad.as_ptr(),
+            pointer(row),
+            pointer(col),
+            &raw const with,
+            &raw mut rms,
+        )
+    })?;
+    Ok(rms)
 }
 
 /// The L2 norm over all tensors together, a scalar on their device.
