@@ -108,6 +108,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::backend::devices;
 
     #[derive(Module, Debug)]
     struct Two {
@@ -125,13 +126,10 @@ mod tests {
         gradients.iter().map(|(name, values)| (name.to_owned(), values.to_data().iter().collect())).collect()
     }
 
-    /// On the device that the tests are asked to run on, where libtorch adds and multiplies all in one call.
+    /// On the device that the tests are asked to run on: libtorch adds and multiplies all in one call.
     fn device() -> Device {
-        #[cfg(feature = "libtorch")]
-        if std::env::var("TEST_DEVICE").is_ok_and(|name| name == "libtorch-cpu") {
-            return Device::libtorch();
-        }
-        Device::flex()
+        let named = std::env::var("TEST_DEVICE").ok();
+        named.map_or_else(Device::flex, |name| devices::open(name.parse().unwrap()).unwrap().device)
     }
 
     #[test]

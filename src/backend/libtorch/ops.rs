@@ -1,6 +1,7 @@
 //! libtorch's own kernels for the operations of [`crate::backend::ops`]; `None` when the tensors live elsewhere.
 
 use burn::tensor::Tensor;
+use tch::Kind;
 
 use super::node::{Raw, node};
 use crate::backend::ops::AttentionMask;
@@ -42,8 +43,7 @@ pub(in crate::backend) fn attention(
 pub(in crate::backend) fn rms_norm(x_btd: &Tensor<3>, weight_d: &Tensor<1>, eps: f64) -> Option<Tensor<3>> {
     let width = x_btd.dims()[2] as i64;
     node([Raw::of(x_btd), Raw::of(weight_d)], |[x, weight]| {
-        // The kernel sums in f32 whatever comes in.
-        x.rms_norm([width], Some(weight.to_kind(x.kind())), eps)
+        x.to_kind(Kind::Float).rms_norm([width], Some(weight), eps).to_kind(x.kind())
     })
 }
 
@@ -55,8 +55,7 @@ pub(in crate::backend) fn layer_norm(
 ) -> Option<Tensor<3>> {
     let width = x_btd.dims()[2] as i64;
     node([Raw::of(x_btd), Raw::of(weight_d), Raw::of(bias_d)], |[x, weight, bias]| {
-        let (weight, bias) = (weight.to_kind(x.kind()), bias.to_kind(x.kind()));
-        x.layer_norm([width], Some(weight), Some(bias), eps, true)
+        x.to_kind(Kind::Float).layer_norm([width], Some(weight), Some(bias), eps, true).to_kind(x.kind())
     })
 }
 
