@@ -30,10 +30,11 @@ mod libtorch {
 
     /// The executable that links libtorch.
     const WORKER: &str = "tui-train-libtorch";
-    const SHIM: &str = "src/backend/libtorch/shim.cpp";
+    const SHIM: [&str; 2] = ["src/backend/libtorch/shim.cpp", "src/backend/libtorch/adafactor.cpp"];
+    const HEADER: &str = "src/backend/libtorch/guarded.h";
 
     pub(super) fn main() {
-        println!("cargo:rerun-if-changed={SHIM}");
+        SHIM.iter().chain([&HEADER]).for_each(|file| println!("cargo:rerun-if-changed={file}"));
         println!("cargo:rerun-if-env-changed=DEP_TCH_LIBTORCH_LIB");
         // The bindings' build script found it and says so to those who depend on them directly.
         let Some(lib) = std::env::var_os("DEP_TCH_LIBTORCH_LIB").map(PathBuf::from) else {
@@ -47,7 +48,7 @@ mod libtorch {
             .include(&include)
             .include(include.join("torch/csrc/api/include"))
             .warnings(false)
-            .file(SHIM)
+            .files(SHIM)
             .compile("shim");
         link(&lib);
     }
