@@ -1,7 +1,11 @@
 //! Each operation that libtorch runs as one node, against its plain body on flex: the value and every gradient.
 
 use burn::tensor::{DType, Device, Distribution, Tensor, TensorData};
-use tui_train::backend::ops::{self, AttentionMask};
+use tui_train::{
+    backend::ops::{self, AttentionMask},
+    config::Layers,
+    optim::{self, Value, driver::Target},
+};
 
 /// Values of a tensor on the host.
 fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
@@ -147,5 +151,55 @@ fn cross_entropy_of_many_rows_with_some_ignored() {
         compare::<2, 1, 1>("cross-entropy", &inputs, |logits, scale, device| {
             ops::cross_entropy_sum(logits, &targets, -100, device) * scale
         });
+    }
+}
+
+/// The parameter and the tensors of its state after three updates.
+fn adafactor(
+    settings: &[&str],
+    shape: &[usize],
+    inputs: &Inputs,
+    device: &Device,
+) -> Vec<(String, Vec<f32>)> {
+    let settings = ["optimizer.name=adafactor"].iter().chain(settings);
+    let config = Layers::new().with_assignments(settings).unwrap().resolve().unwrap().config.optimizer;
+    let mut optimizer = optim::build(&config);
+    let values = |at: usize| {
+        let values = inputs.0[at].0.clone();
+        Tensor::<1>::from_data(TensorData::new(values, [shape.iter().product::<usize>()]), device)
+    };
+    let mut param = values(0);
+    for at in 1..=3 {
+        param = optimizer.update(Target { name: "w", shape, lr: 0.05 }, param, values(at), false).param;
+    }
+    let state = optimizer.entries("w").into_iter().filter_map(|entry| match entry.value {
+        Value::Tensor { values, .. } => Some((entry.name.to_owned(), host(values))),
+        _ => None,
+    });
+    [("param".to_owned(), host(param))].into_iter().chain(state).collect()
+}
+
+#[test]
+fn adafactor_of_matrices_that_are_worked_on_in_parts() {
+    let plain: &[&str] = &[];
+    for (shape, settings) in [
+        // Several blocks of rows, the last one short; lines that no number of lanes divides.
+        (vec![700, 301], plain),
+        (vec![2, 500, 150], &["optimizer.weight_decay=0.1"]),
+        (vec![3, 5], &["optimizer.clip_threshold=0.1"]),
+        (vec![1, 4099], &["optimizer.scale_parameter=false"]),
+    ] {
+        let inputs = Inputs::new(&[&shape[..]; 4]);
+        let [flex, ours] = [Device::flex(), crate::support::device()]
+            .map(|device| adafactor(settings, &shape, &inputs, &device));
+        for ((name, flex), (_, ours)) in flex.iter().zip(&ours) {
+            let size = flex.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
+            let off = flex.iter().zip(ours).fold(0.0_f32, |worst, (a, b)| worst.max((a - b).abs()));
+            // Sums of some hundred thousand f32 in another order.
+            assert!(off <= 2e-6 * size, "{shape:?}, {name}: off by {off:e} of {size}");
+        }
+        assert_eq!(flex.len(), 4, "parameter, RMS, rows and columns");
+        let again = adafactor(settings, &shape, &inputs, &crate::support::device());
+        assert!(again == ours, "{shape:?}: not the same a second time");
     }
 }
