@@ -75,7 +75,8 @@ impl State {
 /// Whether a worker was ever there. To be looked at before whether one is there now: one that starts between the two
 /// looks must not seem to have gone.
 pub fn has_begun(run: &RunDir) -> bool {
-    lock::was_started(run) || run.events().exists()
+    // One that was killed before it said anything has left what its starter saw.
+    lock::was_started(run) || run.events().exists() || run.death_json().exists()
 }
 
 /// Whether a run was made and neither started in time nor put into the line.
@@ -133,6 +134,14 @@ mod tests {
         assert_eq!(State::of(&run, None, true), State::Crashed);
         assert_eq!(State::of(&run, Some(Reason::NotFinite), false), State::Failed);
         assert_eq!(State::of(&run, Some(Reason::DataEnded), false), State::Done);
+    }
+
+    #[test]
+    fn a_worker_that_was_killed_before_it_said_anything_has_crashed() {
+        let (_folder, run) = sample::run("early");
+        death::died(&run, 1, std::os::unix::process::ExitStatusExt::from_raw(9));
+        assert_eq!(State::of(&run, None, false), State::Crashed);
+        assert!(crash_report(&run, 3).0.contains("SIGKILL (signal 9)"), "{:?}", crash_report(&run, 3));
     }
 
     #[test]

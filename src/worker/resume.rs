@@ -59,7 +59,17 @@ impl Beginning {
         let good = checkpoint::newest_good(run)?;
         let mut beginning = Self::from(run, now.config, now.explicit, good, record)?;
         beginning.warnings.extend(other_settings(&changed));
+        beginning.knows_its_validation();
         Ok(Self { changed, ..beginning })
+    }
+
+    /// The last checkpoint stands before the last validation is told: where the process died behind both, the record knows what
+    /// the checkpoint does not say yet, and nothing is validated twice.
+    fn knows_its_validation(&mut self) {
+        let told = self.record.as_ref().and_then(Record::last_validation);
+        let Some(told) = told.filter(|told| told.update == self.from.update) else { return };
+        let progress = &mut self.from.progress;
+        (progress.last_validation, progress.val_loss) = (told.update, Some(told.loss));
     }
 
     /// Of a run whose commands change these settings at that update, where it has just written a checkpoint: any of them, as
@@ -248,6 +258,19 @@ mod tests {
         let (_, event) = on.event(&sample::header(&run)).unwrap();
         assert_eq!((event.from_update, event.time, event.learning_rate), (5, 12.5, Some(5e-4)));
         assert!(!run.resumed_toml().exists());
+    }
+
+    #[test]
+    fn a_validation_that_is_told_and_not_in_the_checkpoint_yet_is_known() {
+        let (_folder, run) = sample::run("validated");
+        let mut writer = EventWriter::create(&run, &sample::header(&run)).unwrap();
+        writer.append(&sample::update(7, 2.0)).unwrap();
+        writer.append(&sample::validation(7, 1.5)).unwrap();
+        checkpoint(&run, 5);
+        let known = || Beginning::resumed(&run, &[]).unwrap().from.progress;
+        assert_ne!(known().val_loss, Some(1.5), "that was of a later update");
+        checkpoint(&run, 7);
+        assert_eq!((known().last_validation, known().val_loss), (7, Some(1.5)));
     }
 
     #[test]
