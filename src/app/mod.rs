@@ -316,9 +316,7 @@ impl State {
                 let mut effects = Vec::new();
                 if !silent {
                     effects = self.unwatch_if_gone(&rows);
-                    let marked = self.runs.marked.len();
-                    self.runs.load(rows);
-                    if self.runs.marked.len() != marked {
+                    if self.runs.load(rows) {
                         effects.extend(self.compare_marked());
                     }
                     self.tell_interrupted();

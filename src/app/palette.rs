@@ -206,7 +206,8 @@ impl Palette {
     }
 }
 
-/// What stands between spaces, for a grid or a resumption: a part that is no `key=` belongs to the one before, as after a comma and a space.
+/// What stands between spaces, for a grid or a resumption: a part that is no `key=` belongs to the one before, as after a
+/// comma and a space.
 fn axes(text: &str) -> Vec<String> {
     let mut axes: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

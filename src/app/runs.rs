@@ -210,8 +210,8 @@ impl Runs {
         self.all.iter().any(|row| row.state == "queued")
     }
 
-    /// Takes a new list; selection and marks stay with their runs.
-    pub fn load(&mut self, rows: Vec<RunRow>) {
+    /// Takes a new list; selection and marks stay with their runs. Returns whether a marked one is not in it any more.
+    pub fn load(&mut self, rows: Vec<RunRow>) -> bool {
         // What was read of a run that waited or was live is not all that there is once it has moved on.
         fn state<'a>(rows: &'a [Arc<RunRow>], id: &str) -> Option<&'a str> {
             rows.iter().find(|row| row.id == id).map(|row| &*row.state)
@@ -222,10 +222,12 @@ impl Runs {
         self.loaded = true;
         let marked = self.marked.len();
         self.marked.retain(|id| self.all.iter().any(|row| row.id == *id));
-        if self.marked.len() != marked {
+        let fewer = self.marked.len() != marked;
+        if fewer {
             self.forget_comparison();
         }
         self.arrange();
+        fewer
     }
 
     /// Other runs are marked than those that were compared.

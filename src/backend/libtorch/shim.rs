@@ -129,6 +129,11 @@ fn pointer(tensor: &Tensor) -> *mut C_tensor {
     tensor.as_ptr().cast_mut()
 }
 
+/// Of a list, in its order; they live as long as its tensors.
+fn pointers(tensors: &[&Tensor]) -> Vec<*mut C_tensor> {
+    tensors.iter().map(|tensor| pointer(tensor)).collect()
+}
+
 /// `torch.autograd.grad(root, inputs, seed)`; `None` for an input that the root does not depend on.
 ///
 /// # Errors
@@ -228,7 +233,7 @@ pub fn adafactor(
 /// # Errors
 /// libtorch has thrown.
 pub fn global_norm(tensors: &[&Tensor]) -> Result<Tensor, ShimError> {
-    let pointers: Vec<_> = tensors.iter().map(|tensor| pointer(tensor)).collect();
+    let pointers = pointers(tensors);
     let mut norm = ptr::null_mut();
     // SAFETY: the list holds as many living tensors as is said.
     check(unsafe { shim_global_norm(pointers.as_ptr(), pointers.len(), &raw mut norm) })?;
@@ -241,7 +246,6 @@ pub fn global_norm(tensors: &[&Tensor]) -> Result<Tensor, ShimError> {
 /// # Errors
 /// libtorch has thrown.
 pub fn add(sums: &[&Tensor], values: &[&Tensor]) -> Result<(), ShimError> {
-    let pointers = |tensors: &[&Tensor]| tensors.iter().map(|tensor| pointer(tensor)).collect::<Vec<_>>();
     let (sums, values) = (pointers(sums), pointers(values));
     // SAFETY: both lists hold at least so many living tensors.
     check(unsafe { shim_add(sums.as_ptr(), values.as_ptr(), sums.len().min(values.len())) })
@@ -252,7 +256,7 @@ pub fn add(sums: &[&Tensor], values: &[&Tensor]) -> Result<(), ShimError> {
 /// # Errors
 /// libtorch has thrown.
 pub fn scale(tensors: &[&Tensor], factor: f64) -> Result<(), ShimError> {
-    let pointers: Vec<_> = tensors.iter().map(|tensor| pointer(tensor)).collect();
+    let pointers = pointers(tensors);
     // SAFETY: the list holds as many living tensors as is said.
     check(unsafe { shim_scale(pointers.as_ptr(), pointers.len(), factor) })
 }
