@@ -271,6 +271,12 @@ pub fn latest_checkpoint(run: &RunDir) -> Result<Option<Checkpoint>, RunError> {
     Ok(checkpoints(run)?.pop())
 }
 
+/// Whether a checkpoint holds what this many updates came to.
+pub fn reaches(run: &RunDir, updates: u64) -> bool {
+    let newest = latest_checkpoint(run).ok().flatten();
+    newest.is_some_and(|newest| newest.update >= updates)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,7 @@ use std::{
 use anyhow::Context;
 
 use super::{
-    Home, RunDir, RunError, death, last,
+    Home, RunDir, RunError, checkpoint, death, last,
     libtorch::{self, Chosen, LibtorchError},
     list::Lister,
     lock, own,
@@ -175,8 +175,10 @@ pub fn resume(run: &RunDir, set: &[String]) -> anyhow::Result<(u64, Vec<String>)
     // How many updates other epochs make is known once the data is read.
     let known = entry.total_updates.filter(|_| now.train.epochs == before.train.epochs);
     let total = now.train.max_updates.or(known);
-    // One that died in its last validation or checkpoint still has to end.
-    let over = entry.reason.is_some();
+    // One that died in its last validation or checkpoint still has to end, and one that could not write its last checkpoint has
+    // lost what it made since the one before.
+    let over =
+        entry.reason.is_some_and(|reason| reason.is_complete() || checkpoint::reaches(run, entry.update));
     if let Some(total) = total.filter(|&total| over && total > 0 && entry.update >= total) {
         return Err(RunError::AllMade { run: run.id().to_owned(), made: entry.update, total }.into());
     }

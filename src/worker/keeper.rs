@@ -53,13 +53,15 @@ impl Keeper {
         Ok(())
     }
 
-    /// Writes one here and now, once nothing else is in flight, and leaves it to [`Self::tell`] to say so; that it failed is
-    /// said in the record.
-    pub fn keep(&mut self, snapshot: Snapshot, time: f64) -> Option<Kept> {
+    /// Writes one here and now, once nothing else is in flight, and leaves it to [`Self::tell`] to say so.
+    ///
+    /// # Errors
+    /// It could not be written, which is said in the record.
+    pub fn keep(&mut self, snapshot: Snapshot, time: f64) -> io::Result<Kept> {
         // Its failure has been told.
         let _ = self.wait();
-        let (bytes, info) = put(&self.run, &self.events, snapshot, time).ok()?;
-        Some(Kept { info, bytes })
+        let (bytes, info) = put(&self.run, &self.events, snapshot, time)?;
+        Ok(Kept { info, bytes })
     }
 
     /// Says in the record that it is there, and removes what is not kept. What `checkpoint.json` says is written again

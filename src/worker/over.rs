@@ -14,7 +14,7 @@ use crate::{
     config::{Arch, Config},
     protocol::{Host, Reason, summary::Measured},
     run::{
-        RunDir,
+        RunDir, checkpoint as stored,
         goes_on::{self, GoesOn},
         record::Record,
         summary::Finish,
@@ -88,7 +88,7 @@ pub(super) fn finish(run: &RunDir, record: &Record, over: &Over, wall: Duration,
     let total = record.header.as_ref().map_or(0, |header| header.total_updates);
     let goes_on = match over.reason {
         // Only its end went wrong: there is nothing left to train.
-        _ if total > 0 && updates >= total => GoesOn::Not,
+        _ if total > 0 && updates >= total && stored::reaches(run, updates) => GoesOn::Not,
         // A folder that cannot be read has nothing to go on from.
         Reason::OutOfMemory => goes_on::after_out_of_memory(run, &over.advised).unwrap_or(GoesOn::Not),
         _ => GoesOn::Resumed,

@@ -94,9 +94,8 @@ pub fn main(path: &Path, resume: Option<&[String]>) -> anyhow::Result<i32> {
     let from = beginning.from;
     status.update.store(from.update, Relaxed);
     // It has obeyed that already, and is to go on all the same.
-    script.retain(|given| {
-        resume.is_none() || given.at_update > from.update || given.deed != Deed::Command(Command::Stop)
-    });
+    let holds = |deed: &Deed| matches!(deed, Deed::Command(Command::Stop | Command::Pause));
+    script.retain(|given| resume.is_none() || given.at_update > from.update || !holds(&given.deed));
     // Of a run that goes on, as long ago as it had run.
     let before = Duration::try_from_secs_f64(from.progress.time).unwrap_or_default();
     let started = begun.checked_sub(before).unwrap_or(begun);

@@ -1,5 +1,7 @@
 //! How a run ends: what is kept of it, and what is said when its device gives up.
 
+use std::io;
+
 use super::Engine;
 use crate::{
     backend::devices,
@@ -7,6 +9,13 @@ use crate::{
     run::{checkpoint as stored, script::Given},
     worker::fault::{self, Fault, Phase},
 };
+
+/// What went wrong behind the last update.
+pub(super) enum Unfinished {
+    Fault(Fault),
+    /// The last checkpoint could not be written.
+    Unkept(io::Error),
+}
 
 impl Engine<'_> {
     /// The device has no more memory or is lost: what the window had asked for is given back, and the parameters are not
@@ -27,21 +36,32 @@ impl Engine<'_> {
                 sentence.push_str(&format!("; the checkpoint of update {} is written", self.done.updates));
             }
         } else if !self.intact && self.done.updates > 0 {
-            // One may be on its way to the disk.
-            let _ = self.keeper.wait();
-            let left = stored::latest_checkpoint(&self.around.run).ok().flatten();
-            sentence.push_str(&match left.map(|checkpoint| checkpoint.update) {
-                Some(update) => format!("; what is left is the checkpoint of update {update}"),
-                None => "; no checkpoint had been written, checkpoint.every_updates writes some".to_owned(),
-            });
+            sentence.push_str(&self.what_is_left());
         }
         (fault.reason(), Some(sentence))
     }
 
-    /// The last checkpoint and the last validation; the fault that it ended with, if it did. The checkpoint is on the disk
-    /// before the validation asks for memory, which may be what ends the process, and is told behind it, as what it keeps
-    /// depends on the loss.
-    pub(super) fn finish(&mut self) -> Option<Fault> {
+    /// The end of a sentence about parameters that are lost.
+    fn what_is_left(&mut self) -> String {
+        // One may be on its way to the disk.
+        let _ = self.keeper.wait();
+        let left = stored::latest_checkpoint(&self.around.run).ok().flatten();
+        match left.map(|checkpoint| checkpoint.update) {
+            Some(update) => format!("; what is left is the checkpoint of update {update}"),
+            None => "; no checkpoint had been written, checkpoint.every_updates writes some".to_owned(),
+        }
+    }
+
+    /// Why a run whose last checkpoint is not on the disk has failed, though all of its updates are made: nobody has what they
+    /// came to.
+    pub(super) fn unkept(&mut self, error: &io::Error) -> String {
+        let (updates, left) = (self.done.updates, self.what_is_left());
+        format!("all {updates} updates are made, but their checkpoint was not written: {error}{left}")
+    }
+
+    /// The last checkpoint and the last validation. The checkpoint is on the disk before the validation asks for memory, which
+    /// may be what ends the process, and is told behind it, as what it keeps depends on the loss.
+    pub(super) fn finish(&mut self) -> Result<(), Unfinished> {
         if let Some(Given { at_update, deed, .. }) = self.script.front() {
             let left = self.script.len();
             let message =
@@ -61,16 +81,16 @@ impl Engine<'_> {
         if fault.is_some() {
             (self.last_validation, self.val_loss) = before;
         }
+        let mut unkept = None;
         match kept {
             Ok(Ok(Some(kept))) => self.tell_last(kept),
-            Ok(Err(error)) => {
-                self.alert(Level::Error, format!("the last checkpoint could not be begun: {error}"));
-            }
+            Ok(Err(error)) => unkept = Some(error),
             Ok(Ok(None)) | Err(_) => {}
         }
         // Its failure has been told.
         let _ = self.keeper.wait();
-        fault
+        let unfinished = fault.map(Unfinished::Fault).or_else(|| unkept.map(Unfinished::Unkept));
+        unfinished.map_or(Ok(()), Err)
     }
 
     /// Answers whoever stopped the run, and refuses what came too late.

@@ -47,16 +47,20 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// The checkpoint that a run ends with, on the disk when this returns, and not told yet; nothing where none is due, or
-    /// where it could not be written, which is told.
+    /// The checkpoint that a run ends with, on the disk when this returns, and not told yet; nothing where none is due.
+    ///
+    /// # Errors
+    /// It could not be written, which is said in the record.
     pub(super) fn keep_last(&mut self) -> std::io::Result<Option<Kept>> {
         if !self.intact || !self.is_due() {
             return Ok(None);
         }
-        let (snapshot, time) = self.copy()?;
-        let kept = self.keeper.keep(snapshot, time);
-        self.last_checkpoint = kept.as_ref().map(|_| self.done.updates);
-        Ok(kept)
+        let (snapshot, time) = self.copy().inspect_err(|error| {
+            self.alert(Level::Error, format!("the last checkpoint could not be begun: {error}"));
+        })?;
+        let kept = self.keeper.keep(snapshot, time)?;
+        self.last_checkpoint = Some(self.done.updates);
+        Ok(Some(kept))
     }
 
     /// Tells of that checkpoint, with the loss of the validation since.

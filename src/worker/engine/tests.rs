@@ -344,10 +344,17 @@ fn a_checkpoint_that_cannot_be_written_is_told_and_training_goes_on() {
     let ran = ran_in(None, &settings, &straight(4), &[GOOD; 4], |run| {
         std::fs::write(run.checkpoints(), "in the way").unwrap();
     });
-    assert_eq!((ran.ending.reason, ran.ending.done.updates), (Reason::Finished, 4));
+    assert_eq!(ran.ending.done.updates, 4);
     let lost: Vec<_> = ran.alerts().into_iter().filter(|alert| alert.contains("was not written")).collect();
     assert_eq!(lost.len(), 4, "{lost:?}");
     assert!(lost[3].contains("update 4"), "{lost:?}");
+    // Nobody has what it came to.
+    assert_eq!(ran.ending.reason, Reason::Failed);
+    let message = ran.ending.message.unwrap();
+    assert!(
+        message.starts_with("all 4 updates are made, but their checkpoint was not written: "),
+        "{message}"
+    );
     assert!(!ran.events.iter().any(|event| matches!(event, Event::Checkpoint(_))));
 }
 
