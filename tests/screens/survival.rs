@@ -41,12 +41,15 @@ fn screens_that_are_killed_take_nothing_from_the_run() {
     let straight = Straight::train(&settings);
     let sandbox = Sandbox::new();
     let mut dice = generator(3, "screens", 0);
-    let first = Terminal::start(&sandbox, &["run", "--name", "watched"], &SETTINGS, 30, 100);
-    let run = wait_for("an update", || sandbox.runs().pop().filter(|run| updates(run) > 0));
+    let pause = sandbox.pause_at(10);
+    let arguments = ["run", "--name", "watched", "--commands", &pause];
+    let first = Terminal::start(&sandbox, &arguments, &SETTINGS, 30, 100);
+    let run = wait_for("a checkpoint and the pause behind it", || {
+        sandbox.runs().pop().filter(|run| run.join("checkpoints/00000010").exists())
+    });
     // The screens, then the worker.
     kill(first);
     let worker = fs::read_to_string(run.join("lock")).unwrap();
-    assert!(!run.join("summary.json").exists(), "the run is long enough");
     assert!(Command::new("kill").args(["-9", worker.trim()]).output().unwrap().status.success());
     wait_for("the lock to be free", || (!is_live(&RunDir::open(&run).unwrap())).then_some(()));
     assert_readable(&RunDir::open(&run).unwrap(), 1);

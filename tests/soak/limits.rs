@@ -46,8 +46,7 @@ struct Live {
 impl Live {
     /// A run that has paused, with a checkpoint of that update on the disk: whatever is done to it comes in time.
     fn start(sandbox: Sandbox, settings: &[&str]) -> Self {
-        let pause =
-            sandbox.file("pause.toml", format!("[[command]]\nat_update = {PAUSED_AT}\nname = \"pause\"\n"));
+        let pause = sandbox.pause_at(PAUSED_AT);
         let mut arguments = arguments("limited", settings);
         arguments.extend(["--commands", &pause]);
         let mut command = sandbox.command(&arguments);

@@ -129,6 +129,7 @@ impl Straight {
             panic!("{} differs: {ours} where undisturbed it is {theirs}", run.display());
         }
         assert_eq!(ours.len(), self.trace.len(), "{}", run.display());
+        assert!(!being_written(run), "what was begun is swept: {}", run.display());
         self.assert_same_end(run);
     }
 

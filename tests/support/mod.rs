@@ -62,6 +62,12 @@ impl Sandbox {
         path.to_str().unwrap().to_owned()
     }
 
+    /// A file of commands that pause a run at that update, so that whatever a test does to it comes in time. A run that is
+    /// resumed from a checkpoint of the update goes on.
+    pub(crate) fn pause_at(&self, update: u64) -> String {
+        self.file("pause.toml", format!("[[command]]\nat_update = {update}\nname = \"pause\"\n"))
+    }
+
     /// The binary with these arguments, not started.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         self.program(Path::new(env!("CARGO_BIN_EXE_tui-train")), arguments)

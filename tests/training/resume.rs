@@ -1,10 +1,6 @@
 //! A run that is resumed is the run that was never stopped: bit for bit on flex, to 1e-6 elsewhere.
 
-use std::{
-    io::{BufRead, BufReader},
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tui_train::run::RunDir;
@@ -143,58 +139,4 @@ fn epochs_go_on_in_the_middle_of_one() {
     let path = sandbox.file("text.txt", "Once upon a time there was a fox who liked maps. ".repeat(82));
     let data = [format!("data.path={path}"), "train.seq_len=64".to_owned(), "train.epochs=1".to_owned()];
     is_exact_over(&data.each_ref().map(String::as_str), 15);
-}
-
-/// Follows the command until so many updates have been printed, kills the worker, and returns whether it was in time.
-fn kill_after(sandbox: &Sandbox, arguments: &[&str], updates: usize) -> bool {
-    let mut printer =
-        sandbox.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(printer.stdout.take().unwrap()).lines();
-    let mut seen = 0;
-    while seen < updates {
-        let Some(line) = lines.next() else { break };
-        seen += usize::from(line.unwrap().starts_with("{\"type\":\"update\""));
-    }
-    let worker = std::fs::read_to_string(sandbox.runs()[0].join("lock")).unwrap();
-    let killed = Command::new("kill").args(["-9", worker.trim()]).output().unwrap().status.success();
-    lines.for_each(drop);
-    let ended = printer.wait().unwrap().success();
-    killed && !ended
-}
-
-#[test]
-fn a_run_that_is_killed_again_and_again_is_the_run_that_never_was() {
-    let settings = [
-        "train.seq_len=16",
-        "train.micro_batch=2",
-        "train.max_updates=400",
-        "train.validate_every=100",
-        "checkpoint.every_updates=7",
-        "log.state_every=0",
-        "model.num_hidden_layers=1",
-    ];
-    // The same numbers over hundreds of updates are a promise of flex alone.
-    if device_name() != "flex" {
-        return;
-    }
-    let undisturbed = Sandbox::new();
-    let straight = train(&undisturbed, "straight", &settings);
-    let sandbox = Sandbox::new();
-    let mut arguments = vec!["run", "--json", "--name", "killed"];
-    settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
-    let mut kills = 0;
-    for updates in [3, 20, 1, 33, 14, 8] {
-        kills += usize::from(kill_after(&sandbox, &arguments, updates));
-        arguments = vec!["resume", "latest", "--json"];
-    }
-    assert!(kills > 3, "{kills} of 6 kills were in time");
-    let output = sandbox.run(&arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let run = sandbox.runs().pop().unwrap();
-    assert!(trace(&run) == trace(&straight), "another trace");
-    let of = |run: &Path| std::fs::read(run.join("checkpoints/00000400/model.safetensors")).unwrap();
-    assert!(of(&run) == of(&straight), "other weights");
-    let half_written = std::fs::read_dir(run.join("checkpoints")).unwrap();
-    let names: Vec<_> = half_written.map(|entry| entry.unwrap().file_name()).collect();
-    assert!(names.iter().all(|name| !name.to_string_lossy().starts_with('.')), "swept: {names:?}");
 }
