@@ -31,7 +31,7 @@ impl State {
     /// Copies the command that goes on with the run, looks at it while it is live, or trains it again; on the Setup
     /// screen the one that trains the draft.
     pub(super) fn copy_command(&mut self) -> Vec<Effect> {
-        let (run, stands) = match self.screen {
+        let (run, stands, told) = match self.screen {
             Screen::Setup => match self.draft_command() {
                 Ok(text) => return vec![Effect::Copy { what: "the command of the draft".into(), text }],
                 Err(why) => {
@@ -40,18 +40,20 @@ impl State {
                 }
             },
             Screen::Runs => match self.runs.rows.get(self.runs.selected) {
-                Some(row) => (row.id.clone(), stands_of_row(&row.state)),
+                Some(row) => (row.id.clone(), stands_of_row(&row.state), row.resume_command.clone()),
                 None => return self.no_run(),
             },
             Screen::Train | Screen::State => match (&self.watching, self.status()) {
-                (Some(run), Some(status)) => (run.id.clone(), stands_of(status)),
+                (Some(run), Some(status)) => {
+                    let ended = self.view().ended.as_ref();
+                    let told = ended.and_then(|ended| ended.summary.resume_command.clone());
+                    (run.id.clone(), stands_of(status), told)
+                }
                 _ => return self.no_run(),
             },
         };
         // A run that ran out of memory would do so again: its summary says by what it goes on.
-        let ended =
-            self.view().ended.as_ref().filter(|_| matches!(self.screen, Screen::Train | Screen::State));
-        if let Some(text) = ended.and_then(|ended| ended.summary.resume_command.clone()) {
+        if let Some(text) = told {
             return vec![Effect::Copy { what: "the command that goes on with it".into(), text }];
         }
         let (what, verb) = match stands {
@@ -85,14 +87,14 @@ impl State {
         match self.panel() {
             Panel::Loss => self.reading("loss", &view.loss),
             Panel::Gradient => self.reading("gradient norm", &view.grad_norm),
-            Panel::Speed => self.reading("tokens/s", &view.speed),
+            Panel::Speed => self.reading(&format!("{}/s", view.counted().as_str()), &view.speed),
             Panel::Schedule => self.reading("learning rate", &view.rate),
             Panel::Memory => {
                 let peaks = view.peaks();
                 let all = [
                     ("peak on the GPU of this process, bytes", peaks.gpu_process),
                     ("peak of the allocator, bytes", peaks.allocator),
-                    ("peak resident, bytes", peaks.rss),
+                    ("peak resident, bytes", peaks.host_rss),
                 ];
                 let state = view.header.as_ref().map(|header| header.ledger.state_bytes);
                 let known = all.into_iter().chain([("optimizer state, bytes", state)]);
@@ -214,7 +216,7 @@ fn exact(value: f64) -> String {
 mod tests {
     use super::*;
     use crate::{
-        app::{Msg, action::Action, recorded},
+        app::{Msg, action::Action, recorded, runs::RunRow},
         protocol::Reason,
     };
 
@@ -273,6 +275,14 @@ mod tests {
         state.update(Msg::Events(vec![smaller]));
         let (_, text) = copied(&mut state, Action::CopyCommand);
         assert_eq!(text, "tui-train fork demo --set train.micro_batch=1");
+        state.update(Msg::Action(Action::Show(Screen::Runs)));
+        let row = state.runs.rows[0].clone();
+        assert_eq!(copied(&mut state, Action::CopyCommand).1, format!("tui-train attach {}", row.id));
+        let told = Some("tui-train fork sgd --set train.micro_batch=2".to_owned());
+        state.runs.rows[0] =
+            RunRow { state: "failed".into(), resume_command: told.clone(), ..(*row).clone() }.into();
+        assert_eq!(Some(copied(&mut state, Action::CopyCommand).1), told);
+        state.update(Msg::Action(Action::Show(Screen::Train)));
         state.update(Msg::Events(vec![recorded::ended(Reason::Finished, 300)]));
         let again = state.update(Msg::Action(Action::CopyCommand));
         assert_eq!(again, [Effect::CopyAgain { run: id }]);

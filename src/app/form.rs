@@ -1,6 +1,7 @@
 //! The draft of the next run: a form read off the table of fields.
 
 mod auto;
+mod choices;
 mod defaults;
 mod earlier;
 mod fork;
@@ -10,8 +11,8 @@ use std::collections::BTreeMap;
 use crate::{
     config::{
         ConfigError, DeviceName, Layers, OptimizerName, Resolved,
-        fields::{self, FIELDS, Field, Kind},
-        grid, presets,
+        fields::{self, FIELDS, Field},
+        grid,
         printed::Key,
     },
     ledger,
@@ -30,8 +31,6 @@ const SECTIONS: &[&str] =
 
 /// The key at the top of the form.
 const PRESET: &str = "model.preset";
-/// Keys that cycle when they are edited, besides choices and switches.
-const ACCUMULATE: &str = "train.accumulate";
 
 /// One line of the form.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -196,63 +195,6 @@ impl Form {
         self.ledgers.iter().find(|(name, _)| *name == self.optimizer()).map(|(_, ledger)| ledger)
     }
 
-    /// The values a field steps through, if it does.
-    fn choices(field: &Field) -> Option<Vec<&'static str>> {
-        match field.kind {
-            _ if field.key == PRESET => Some(presets::all().map(|preset| preset.name).collect()),
-            Kind::Choice(names) => Some(names.to_vec()),
-            Kind::Bool => Some(vec!["false", "true"]),
-            _ => None,
-        }
-    }
-
-    /// Which of how many choices the focused field has, counted from 1.
-    pub fn choice(&self) -> Option<(usize, usize)> {
-        let field = self.field()?;
-        let choices = Self::choices(field)?;
-        let now = self.value(field.key);
-        Some((choices.iter().position(|choice| *choice == now)? + 1, choices.len()))
-    }
-
-    /// Whether the focused field steps through choices instead of being typed.
-    pub fn cycles(&self) -> bool {
-        self.field().is_some_and(|field| Self::choices(field).is_some())
-    }
-
-    /// Takes the next or the previous choice of the focused field; false when it has none.
-    pub fn cycle(&mut self, forward: bool) -> bool {
-        let Some(field) = self.field() else { return false };
-        if field.key == ACCUMULATE {
-            self.accumulate(forward);
-            return true;
-        }
-        let Some(choices) = Self::choices(field) else { return false };
-        let now = self.value(field.key);
-        let at = choices.iter().position(|choice| *choice == now).unwrap_or(0);
-        let next = if forward { at + 1 } else { at + choices.len() - 1 } % choices.len();
-        let text = choices[next].to_owned();
-        self.put(field.key, text);
-        true
-    }
-
-    /// The next optimizer; the settings of the others stay as they are.
-    pub fn next_optimizer(&mut self) {
-        let all = OptimizerName::ALL;
-        let at = all.iter().position(|name| *name == self.optimizer()).unwrap_or(0);
-        self.put("optimizer.name", all[(at + 1) % all.len()].as_str().to_owned());
-        if !self.rows().iter().any(|row| matches!(row, Row::Field(field) if field.key == self.focused)) {
-            self.focused = "optimizer.name";
-        }
-    }
-
-    /// The next power of two up or down.
-    pub fn accumulate(&mut self, up: bool) {
-        let now = self.resolved.config.train.accumulate.max(1);
-        let next =
-            if up { (now + 1).next_power_of_two().min(4096) } else { (now.next_power_of_two() / 2).max(1) };
-        self.put(ACCUMULATE, next.to_string());
-    }
-
     /// Starts typing into the focused field, or takes its next choice.
     pub fn edit(&mut self) {
         if self.cycles() {
@@ -274,10 +216,14 @@ impl Form {
         } else {
             texts.insert(self.focused, typed.to_owned());
         }
-        let texts = texts.iter().map(|(key, value)| format!("{key}={value}"));
-        if let Ok(resolved) = self.base.clone().with_assignments(texts).and_then(|layers| layers.resolve()) {
+        if let Ok(resolved) = self.resolve(&texts) {
             self.adopt(resolved);
         }
+    }
+
+    /// What a draft with these texts comes to.
+    fn resolve(&self, texts: &BTreeMap<&'static str, String>) -> Result<Resolved, ConfigError> {
+        self.base.clone().with_assignments(lines(texts))?.resolve()
     }
 
     /// Takes a draft that can be resolved, with what follows from it.
@@ -375,7 +321,7 @@ impl Form {
 
     /// Resolves the draft; a conflict is shown beside the field that was changed last.
     fn check(&mut self, key: &'static str) {
-        match self.base.clone().with_assignments(self.assignments()).and_then(|layers| layers.resolve()) {
+        match self.resolve(&self.set) {
             Ok(resolved) => {
                 self.adopt(resolved);
                 self.error = None;
@@ -408,6 +354,11 @@ impl Form {
             grid::resolve(&layers, axes, self.name.as_deref()).map_err(|error| error.to_string())?;
         Ok(members.into_iter().map(|member| (member.resolved, member.name)).collect())
     }
+}
+
+/// Each as it would be given to `--set`.
+fn lines(texts: &BTreeMap<&'static str, String>) -> Vec<String> {
+    texts.iter().map(|(key, value)| format!("{key}={value}")).collect()
 }
 
 /// A long row of zeros is hard to edit: the same number with an exponent.

@@ -146,6 +146,14 @@ impl State {
         self.unwatch()
     }
 
+    /// The draft is held against a run that is there: where that one was deleted, against the newest.
+    pub(super) fn forget_earlier_if_gone(&mut self, rows: &[RunRow]) {
+        let followed = self.runs.all.iter().find(|row| self.form.follows(&row.id));
+        if followed.is_some_and(|followed| !rows.iter().any(|row| row.id == followed.id)) {
+            self.form.last = None;
+        }
+    }
+
     fn unwatch(&mut self) -> Vec<Effect> {
         self.forget_watched();
         let mut effects = vec![Effect::Unwatch];
@@ -221,6 +229,15 @@ mod tests {
         state.watching.as_mut().unwrap().id = "elsewhere".into();
         assert!(!state.update(Msg::Runs(without)).contains(&Effect::Unwatch));
         assert!(state.watching.is_some());
+    }
+
+    #[test]
+    fn the_draft_is_held_against_the_newest_run_once_that_before_is_deleted() {
+        let mut state = ended();
+        assert_eq!(state.form.last.as_ref().unwrap().name, "demo");
+        let without: Vec<RunRow> = recorded::run_rows().into_iter().take(2).collect();
+        state.update(Msg::Runs(without));
+        assert_eq!(state.form.last.as_ref().unwrap().name, "nano-sgd");
     }
 
     #[test]

@@ -207,12 +207,12 @@ impl State {
                     }
                 }
                 Event::Header(header) => {
-                    self.form.last = Some(Earlier::new(&*header.name, &header.config));
+                    self.form.last = Some(Earlier::new(&*header.run, &*header.name, &header.config));
                 }
                 Event::Resumed(resumed) => {
                     self.tensors.clear();
                     if let Some(header) = &resumed.header {
-                        self.form.last = Some(Earlier::new(&*header.name, &header.config));
+                        self.form.last = Some(Earlier::new(&*header.run, &*header.name, &header.config));
                     }
                 }
                 Event::RunEnded(_) => self.tensors.outdated(),

@@ -314,6 +314,7 @@ impl State {
             Msg::Answer { id, answer } => self.answered(id, answer),
             Msg::Runs(rows) => {
                 let mut effects = Vec::new();
+                self.forget_earlier_if_gone(&rows);
                 if !silent {
                     effects = self.unwatch_if_gone(&rows);
                     if self.runs.load(rows) {

@@ -212,7 +212,7 @@ mod tests {
         let mut state = State::new(Layers::new(), Options::default(), Screen::Setup).unwrap();
         let mut before = state.form.resolved.config.clone();
         before.train.device = DeviceName::Flex;
-        state.form.last = Some(Earlier::new("before", &before));
+        state.form.last = Some(Earlier::new("", "before", &before));
         let changed = |state: &State| -> Vec<String> {
             state.changes().into_iter().map(|(key, ..)| key.into_owned()).collect()
         };

@@ -3,12 +3,12 @@
 use std::{collections::VecDeque, ops::RangeInclusive};
 
 use crate::{
-    config::Arch,
+    config::{Arch, Counted},
     protocol::{
         CheckpointWritten, CommandRecord, Event, Header, Host, Level, Lineage, Reason, Resumed, RunEnded,
         StateReport, TextSample, Update, Validation, Window,
     },
-    run::pulse::Pulse,
+    run::{pulse::Pulse, record::Peaks},
 };
 
 use super::series::{Place, Series};
@@ -26,30 +26,6 @@ const SAMPLES: usize = 500;
 
 /// How a line of the journal about the learning rate begins.
 const RATE: &str = "learning rate";
-
-/// The most bytes that were measured, by source.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Peaks {
-    /// Alive in the worker's allocator.
-    pub allocator: Option<u64>,
-    /// Resident, by the operating system.
-    pub rss: Option<u64>,
-    /// On the GPU, of the worker's process.
-    pub gpu_process: Option<u64>,
-    /// On the GPU, of every process; told by the summary alone.
-    pub gpu_device: Option<u64>,
-    /// On the GPU, of tensors, by libtorch's allocator.
-    pub gpu_allocated: Option<u64>,
-    /// On the GPU, held by libtorch's allocator.
-    pub gpu_reserved: Option<u64>,
-}
-
-impl Peaks {
-    /// Whether anything was measured.
-    pub fn any(self) -> bool {
-        self != Self::default()
-    }
-}
 
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,8 +48,8 @@ pub struct RunView {
     pub validation: Option<Validation>,
     pub host: Option<Host>,
     /// The most resident bytes seen in a reading.
-    pub peak_rss: Option<u64>,
-    pub peak_gpu_process: Option<u64>,
+    /// The largest readings so far.
+    read: Peaks,
     pub checkpoint: Option<CheckpointWritten>,
     /// The newest statistics of all state.
     pub state: Option<StateReport>,
@@ -188,8 +164,7 @@ impl RunView {
     }
 
     fn measured(&mut self, host: &Host) {
-        self.peak_rss = self.peak_rss.max(host.host_rss);
-        self.peak_gpu_process = self.peak_gpu_process.max(host.gpu_process_used);
+        self.read.apply(host);
         self.time = self.time.max(host.time);
         self.pulse.heard = Some(host.time);
         self.host = Some(host.clone());
@@ -325,35 +300,12 @@ impl RunView {
     /// The most that was measured: by the worker's own summary once the run has ended, until then of the readings in the
     /// record, which are seconds apart and may miss a short run altogether.
     pub fn peaks(&self) -> Peaks {
-        let host = self.host.as_ref();
-        let read = Peaks {
-            allocator: host.and_then(|host| host.allocator_peak),
-            rss: self.peak_rss,
-            gpu_process: self.peak_gpu_process,
-            gpu_device: None,
-            gpu_allocated: host.and_then(|host| host.gpu_allocated_peak),
-            gpu_reserved: host.and_then(|host| host.gpu_reserved_peak),
-        };
-        let Some(ended) = &self.ended else { return read };
-        let measured = &ended.summary.measured;
-        Peaks {
-            allocator: measured.peak_allocator_bytes.or(read.allocator),
-            rss: measured.peak_host_rss.or(read.rss),
-            gpu_process: measured.peak_gpu_process_bytes.or(read.gpu_process),
-            gpu_device: measured.peak_gpu_device_bytes,
-            gpu_allocated: measured.peak_gpu_allocated_bytes.or(read.gpu_allocated),
-            gpu_reserved: measured.peak_gpu_reserved_bytes.or(read.gpu_reserved),
-        }
+        self.ended.as_ref().map_or(self.read, |ended| Peaks::told(&ended.summary.measured).or(self.read))
     }
 
-    /// What the run's counters count: tokens, or examples of a task of its own.
-    pub fn counted(&self) -> &'static str {
-        self.header.as_ref().map_or(Arch::Llama, |header| header.config.model.arch).counted().0
-    }
-
-    /// The same of one second, where there is little room.
-    pub fn each_second(&self) -> &'static str {
-        if self.counted() == "examples" { "ex/s" } else { "tok/s" }
+    /// What the run's counters count.
+    pub fn counted(&self) -> Counted {
+        self.header.as_ref().map_or(Arch::Llama, |header| header.config.model.arch).counted()
     }
 
     /// Updates done.

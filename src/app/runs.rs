@@ -140,6 +140,8 @@ pub struct RunRow {
     pub tokens_per_second: Option<f64>,
     /// Why the run cannot be read, if it cannot.
     pub problem: Option<String>,
+    /// The command that goes on with it, as its summary says.
+    pub resume_command: Option<String>,
 }
 
 impl RunRow {
@@ -329,7 +331,7 @@ impl Runs {
     /// The last run that has a configuration, for the draft to be held against.
     pub fn newest_config(&self) -> Option<Earlier> {
         let row = self.all.first()?;
-        row.config.as_ref().map(|config| Earlier::new(&*row.name, config))
+        row.config.as_ref().map(|config| Earlier::new(&*row.id, &*row.name, config))
     }
 }
 

@@ -296,7 +296,7 @@ impl State {
                 if let Some(fork) = self.begin_fork(&name, false) {
                     return vec![fork];
                 }
-                self.form.last = Some(Earlier::new(&*name, &resolved.config));
+                self.form.last = Some(Earlier::new("", &*name, &resolved.config));
                 vec![Effect::Start { resolved: Box::new(resolved), name }]
             }
         }

@@ -97,7 +97,7 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
         return Ok(code);
     }
     let report = measure(&config, args.updates)?;
-    let counted = config.model.arch.counted().0;
+    let counted = config.model.arch.counted().as_str();
     if args.json { output::json(&report) } else { output::text(&as_text(&report, counted)) }
 }
 

@@ -1,12 +1,13 @@
 //! `tui-train plan`: the ledger for every optimizer, without training.
 
+use serde::Serialize;
 use serde_json::json;
 
 use super::{output, progress::Waiting, settings::Settings};
 use crate::{
     config::{Config, DeviceName, Task},
     ledger,
-    protocol::SCHEMA,
+    protocol::{Ledger, SCHEMA},
     run::{
         libtorch::{self, Chosen, LibtorchError},
         table::Table,
@@ -45,24 +46,19 @@ fn settled(mut config: Config, choose: impl FnOnce(DeviceName) -> Result<Chosen,
     config
 }
 
+/// One optimizer in JSON.
+#[derive(Serialize)]
+struct Planned<'a> {
+    name: &'static str,
+    #[serde(flatten)]
+    ledger: &'a Ledger,
+}
+
 fn as_json(config: &Config) -> serde_json::Value {
     let all = ledger::all(config);
     let model = ledger::ledger(config);
-    let optimizers: Vec<_> = all
-        .iter()
-        .map(|(name, ledger)| {
-            json!({
-                "name": name.as_str(),
-                "state_elements": ledger.state_elements,
-                "state_bytes": ledger.state_bytes,
-                "parameter_bytes": ledger.parameter_bytes,
-                "gradient_bytes": ledger.gradient_bytes,
-                "accumulation_bytes": ledger.accumulation_bytes,
-                "activation_bytes_estimated": Some(ledger.activation_bytes_estimated).filter(|&bytes| bytes > 0),
-                "total_bytes_estimated": ledger.total_bytes_estimated,
-            })
-        })
-        .collect();
+    let optimizers: Vec<_> =
+        all.iter().map(|(name, ledger)| Planned { name: name.as_str(), ledger }).collect();
     json!({
         "schema": SCHEMA,
         "model": config.model.name(),

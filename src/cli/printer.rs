@@ -113,7 +113,7 @@ impl Printer {
             update.learning_rate,
             update.grad_norm,
             update.tokens_per_second,
-            self.arch.counted().0
+            self.arch.counted().as_str()
         ))
     }
 }

@@ -77,7 +77,7 @@ impl Field {
 
     /// Its unit with a model of that architecture: the examples of a task of its own are no sequences.
     pub fn unit_of(&self, arch: Arch) -> &'static str {
-        if arch == Arch::Own && self.unit == SEQUENCES { arch.counted().0 } else { self.unit }
+        if arch == Arch::Own && self.unit == SEQUENCES { arch.counted().as_str() } else { self.unit }
     }
 
     /// Whether this text of a TOML value is the default, however it is written.

@@ -65,6 +65,39 @@ pub enum Arch {
     Loop,
 }
 
+/// What the counters of a run count: an example of a task of its own counts as one token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    Tokens,
+    Examples,
+}
+
+impl Counted {
+    /// Many of it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tokens => "tokens",
+            Self::Examples => "examples",
+        }
+    }
+
+    /// One of it.
+    pub const fn one(self) -> &'static str {
+        match self {
+            Self::Tokens => "a token",
+            Self::Examples => "an example",
+        }
+    }
+
+    /// So many in a second, where there is little room.
+    pub const fn each_second(self) -> &'static str {
+        match self {
+            Self::Tokens => "tok/s",
+            Self::Examples => "ex/s",
+        }
+    }
+}
+
 impl Arch {
     /// What the model learns from.
     pub const fn task(self) -> Task {
@@ -75,11 +108,11 @@ impl Arch {
         }
     }
 
-    /// What the counters of a run count, many of it and one: an example of a task of its own counts as one token.
-    pub const fn counted(self) -> (&'static str, &'static str) {
+    /// What the counters of a run count.
+    pub const fn counted(self) -> Counted {
         match self {
-            Self::Own => ("examples", "an example"),
-            Self::Llama | Self::DistilBert | Self::Gpt2 | Self::Loop => ("tokens", "a token"),
+            Self::Own => Counted::Examples,
+            Self::Llama | Self::DistilBert | Self::Gpt2 | Self::Loop => Counted::Tokens,
         }
     }
 

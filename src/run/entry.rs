@@ -66,6 +66,9 @@ pub struct RunEntry {
     pub peak_source: Option<String>,
     /// What stands in the way of showing more.
     pub problem: Option<String>,
+    /// How it goes on, if it ended before it was through.
+    #[serde(default)]
+    pub resume_command: Option<String>,
     pub path: PathBuf,
 }
 
@@ -129,6 +132,7 @@ fn from_summary(run: &RunDir, ended: &RunEnded) -> RunEntry {
         peak_bytes: measured.map(|(bytes, _)| bytes),
         peak_source: measured.map(|(_, source)| source.to_owned()),
         problem: ended.message.clone(),
+        resume_command: summary.resume_command.clone(),
         ..blank(run, Some(&summary.config))
     }
 }
@@ -228,6 +232,7 @@ pub(super) fn blank(run: &RunDir, config: Option<&Config>) -> RunEntry {
         peak_bytes: None,
         peak_source: None,
         problem,
+        resume_command: None,
         path: run.path().to_owned(),
     }
 }

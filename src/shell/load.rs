@@ -308,5 +308,6 @@ fn row(entry: RunEntry) -> RunRow {
         peak: entry.peak_bytes.zip(entry.peak_source),
         tokens_per_second: entry.tokens_per_second,
         problem: entry.problem,
+        resume_command: entry.resume_command,
     }
 }

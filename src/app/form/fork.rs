@@ -35,7 +35,7 @@ impl Form {
         let before = Before {
             base: std::mem::replace(&mut self.base, base),
             set: std::mem::take(&mut self.set),
-            last: self.last.replace(Earlier::new(&*origin.name, &resolved.config)),
+            last: self.last.replace(Earlier::new(&*origin.run, &*origin.name, &resolved.config)),
             name: self.name.take(),
         };
         self.before = Some(Box::new(before));
@@ -57,7 +57,7 @@ impl Form {
 
     /// What was set here, as `key=value` each.
     pub fn assignments(&self) -> Vec<String> {
-        self.set.iter().map(|(key, value)| format!("{key}={value}")).collect()
+        super::lines(&self.set)
     }
 }
 

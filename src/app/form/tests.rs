@@ -143,7 +143,7 @@ fn an_empty_field_goes_back_to_its_default() {
 #[test]
 fn it_says_what_differs_from_the_last_run() {
     let mut form = form();
-    form.last = Some(Earlier::new("before", &form.resolved.config));
+    form.last = Some(Earlier::new("", "before", &form.resolved.config));
     assert!(form.differences().is_empty());
     form.accumulate(true);
     assert_eq!(form.differences(), vec![("train.accumulate".into(), "2".into(), "1".into())]);

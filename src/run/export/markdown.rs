@@ -102,7 +102,8 @@ pub fn result(summary: &Summary) -> Table {
         some => format!(" ({} skipped, not finite)", count(some)),
     };
     table.row(["updates".to_owned(), count(summary.updates) + &skipped]);
-    let (counted, one) = summary.config.model.arch.counted();
+    let counted = summary.config.model.arch.counted();
+    let (counted, one) = (counted.as_str(), counted.one());
     table.row([counted.to_owned(), count(summary.tokens)]);
     table.row([format!("{counted}/s"), summary.tokens_per_second.map_or_else(dash, rate)]);
     if let Some(speed) = summary.flops_per_second {

@@ -1,6 +1,6 @@
 //! What a record adds up to at one moment: counts, readings, losses.
 
-use crate::protocol::{Host, Update};
+use crate::protocol::{Host, Update, summary::Measured};
 
 /// Counts and readings at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -72,6 +72,37 @@ pub struct Peaks {
 }
 
 impl Peaks {
+    /// Those that a summary tells.
+    pub const fn told(measured: &Measured) -> Self {
+        Self {
+            allocator: measured.peak_allocator_bytes,
+            host_rss: measured.peak_host_rss,
+            gpu_device: measured.peak_gpu_device_bytes,
+            gpu_process: measured.peak_gpu_process_bytes,
+            gpu_allocated: measured.peak_gpu_allocated_bytes,
+            gpu_reserved: measured.peak_gpu_reserved_bytes,
+            gpu_retries: measured.gpu_retries,
+        }
+    }
+
+    /// These, and the others where there is none.
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            allocator: self.allocator.or(other.allocator),
+            host_rss: self.host_rss.or(other.host_rss),
+            gpu_device: self.gpu_device.or(other.gpu_device),
+            gpu_process: self.gpu_process.or(other.gpu_process),
+            gpu_allocated: self.gpu_allocated.or(other.gpu_allocated),
+            gpu_reserved: self.gpu_reserved.or(other.gpu_reserved),
+            gpu_retries: self.gpu_retries.or(other.gpu_retries),
+        }
+    }
+
+    /// Whether anything was measured.
+    pub fn any(self) -> bool {
+        self != Self::default()
+    }
+
     /// Takes one reading into account.
     pub fn apply(&mut self, host: &Host) {
         self.allocator = self.allocator.max(host.allocator_peak).max(host.allocator);

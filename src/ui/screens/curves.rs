@@ -229,7 +229,8 @@ fn note(state: &State) -> String {
         let follows = if state.plot.follows() { ", following" } else { "" };
         format!(" {}-{}{follows}", format::count(first), format::count(last))
     });
-    let by = if state.x_axis == XAxis::Tokens { state.view().counted() } else { state.x_axis.as_str() };
+    let by =
+        if state.x_axis == XAxis::Tokens { state.view().counted().as_str() } else { state.x_axis.as_str() };
     format!(" {axes}, by {by}{part} ")
 }
 
@@ -258,7 +259,7 @@ pub fn corner_first(area: Rect, notes: &[String], theme: &Theme, buffer: &mut Bu
 pub fn small_title(state: &State, panel: Panel, area: Rect, theme: &Theme) -> Line<'static> {
     let name = |panel: Panel| match panel {
         Panel::Gradient => "gradient norm".to_owned(),
-        Panel::Speed => format!("{}/s", state.view().counted()),
+        Panel::Speed => format!("{}/s", state.view().counted().as_str()),
         _ => "learning rate".to_owned(),
     };
     let mut heading = title(&name(panel), state.panel() == panel, theme);

@@ -4,13 +4,10 @@ use ratatui::{buffer::Buffer, layout::Rect, text::Line};
 
 use super::{curves::corner_first, waterfall};
 use crate::{
-    app::{
-        State,
-        focus::Panel,
-        run::{Peaks, RunView},
-    },
+    app::{State, focus::Panel, run::RunView},
     config::Arch,
     protocol::{Host, Ledger},
+    run::record::Peaks,
     ui::{
         format,
         theme::{Role, Theme},
@@ -214,7 +211,7 @@ fn rows(host: &Host, peaks: Peaks, ledger: &Ledger) -> Vec<Row> {
     let counted =
         ledger.parameter_bytes + ledger.gradient_bytes + ledger.accumulation_bytes + ledger.state_bytes;
     let processor =
-        [told("allocator", host.allocator, peaks.allocator), told("RSS (OS)", host.host_rss, peaks.rss)];
+        [told("allocator", host.allocator, peaks.allocator), told("RSS (OS)", host.host_rss, peaks.host_rss)];
     let gpu = [
         told("GPU tensors", host.gpu_allocated, peaks.gpu_allocated),
         between(

@@ -10,7 +10,7 @@ use crate::{
         form::Form,
         room::{Fit, Room},
     },
-    config::{OptimizerName, printed::Key, schedule},
+    config::{Counted, OptimizerName, printed::Key, schedule},
     protocol::Ledger,
     ui::{
         chart::{Chart, Line as Curve, Stroke},
@@ -185,9 +185,9 @@ fn facts(state: &State, width: usize) -> Vec<(&'static str, String, Role)> {
     let effective = train.effective_batch();
     let tokens = (effective * train.seq_len) as u64;
     let total = ledger.total_bytes_estimated;
-    let (each_update, in_all) = match form.resolved.config.model.arch.counted().0 {
-        "examples" => ("examples/update", "examples in all"),
-        _ => ("tokens/update", "tokens in all"),
+    let (each_update, in_all) = match form.resolved.config.model.arch.counted() {
+        Counted::Examples => ("examples/update", "examples in all"),
+        Counted::Tokens => ("tokens/update", "tokens in all"),
     };
     let mut facts = vec![
         (
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn what_changed_is_listed_before_there_are_bars() {
         let mut state = recorded::watching(Screen::Setup, "adamw");
-        state.form.last = Some(Earlier::new("before", &state.form.resolved.config));
+        state.form.last = Some(Earlier::new("", "before", &state.form.resolved.config));
         // 100x30 leaves a panel of 28 lines.
         let bars = |text: &str| text.contains("■params");
         assert!(bars(&drawn(&state, 28)), "{}", drawn(&state, 28));

@@ -145,7 +145,7 @@ fn lengths(header: &Header) -> Vec<Length> {
 
 /// One line: the present length, and what another accumulation makes of it.
 fn note(header: &Header, lengths: &[Length], room: usize) -> String {
-    let counted = header.config.model.arch.counted().0;
+    let counted = header.config.model.arch.counted().as_str();
     let now = header.config.train.accumulate as u64;
     let other =
         |length: &Length| format!("accumulate {}: {}", length.accumulate, format::count(length.updates));
@@ -169,7 +169,7 @@ fn table(header: &Header, lengths: &[Length], theme: &Theme, area: Rect, buffer:
         return;
     }
     let train = &header.config.train;
-    let counted = header.config.model.arch.counted().0;
+    let counted = header.config.model.arch.counted().as_str();
     let each = format!("{counted} each");
     let head = format!("{:>12} {:>12} {each:>14} {:>10}", "accumulate", "updates", "warm-up");
     write(area, 1, &Line::from(span(head, Role::Dim, theme)), buffer);

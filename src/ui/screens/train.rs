@@ -89,7 +89,7 @@ fn figures(state: &State, view: &RunView, theme: &Theme, area: Rect, buffer: &mu
         let rate = if view.rate_override.is_some() { format!("{rate} by hand") } else { rate };
         figures.push(("lr", rate, Role::Rate));
         figures.push(("|grad|", format::number(update.grad_norm), bad(update.grad_norm, Role::Strong)));
-        figures.push((view.each_second(), format::short(update.tokens_per_second), Role::Strong));
+        figures.push((view.counted().each_second(), format::short(update.tokens_per_second), Role::Strong));
     }
     let window = window(state, view);
     if let Some((done, of)) = window {
@@ -110,7 +110,7 @@ fn figures(state: &State, view: &RunView, theme: &Theme, area: Rect, buffer: &mu
         figures.push(("macro F1", format!("{f1:.3}"), Role::Validation));
     }
     if let Some(update) = &view.update {
-        figures.push((view.counted(), format::short(update.tokens as f64), Role::Strong));
+        figures.push((view.counted().as_str(), format::short(update.tokens as f64), Role::Strong));
     }
     if figures.is_empty() {
         let over = |what: &str| (format!(" {what}"), Role::Bad);
@@ -193,9 +193,9 @@ fn under_cursor(state: &State, view: &RunView, update: u64, theme: &Theme, area:
     let happened = view.happened(read.first..=read.place.update).join("; ");
     figures.extend((!happened.is_empty()).then_some(("-", happened, Role::Warning)));
     let speed = mean(view.speed.reading(update));
-    figures.extend(speed.map(|speed| (view.each_second(), format::short(speed), Role::Strong)));
+    figures.extend(speed.map(|speed| (view.counted().each_second(), format::short(speed), Role::Strong)));
     figures.push(("time", format::duration(read.place.time), Role::Text));
-    figures.push((view.counted(), format::short(read.place.tokens as f64), Role::Text));
+    figures.push((view.counted().as_str(), format::short(read.place.tokens as f64), Role::Text));
     if read.finite < read.count {
         figures.insert(2, ("not finite", format::count(read.count - read.finite), Role::Bad));
     }

@@ -5,12 +5,9 @@ use ratatui::{buffer::Buffer, layout::Rect, text::Line};
 
 use super::memory::{self, categories};
 use crate::{
-    app::{
-        State,
-        room::on_gpu,
-        run::{Peaks, RunView},
-    },
+    app::{State, room::on_gpu, run::RunView},
     protocol::{Host, Ledger},
+    run::record::Peaks,
     ui::{
         format,
         theme::{Colours, Role, Theme},
@@ -62,7 +59,9 @@ fn remainder(view: &RunView, ledger: &Ledger) -> Option<Rest> {
         Peaks { allocator: Some(peak), .. } => {
             rest(peak, "allocator", "rest: data, temp", "rest: data, temporary tensors")
         }
-        Peaks { rss: Some(peak), .. } => rest(peak, "RSS", "rest: process", "rest: process, libraries, pool"),
+        Peaks { host_rss: Some(peak), .. } => {
+            rest(peak, "RSS", "rest: process", "rest: process, libraries, pool")
+        }
         _ => return None,
     };
     let over = rest.peak < ledger.total_bytes_estimated;
@@ -214,7 +213,7 @@ pub fn limit(state: &State, view: &RunView) -> Option<Limit> {
         let at_peak = others.zip(peaks.gpu_process).map(|(others, own)| others + own);
         return Some(Limit { total, used: at_peak.max(now).max(peaks.gpu_device)?, by: By::Gpu });
     }
-    let own = peaks.rss?;
+    let own = peaks.host_rss?;
     if let Some(machine) = state.machine() {
         // What is in use now, and what the run gave up of its peak and may take again.
         let given_up = own.saturating_sub(host.host_rss.unwrap_or(own));
@@ -273,7 +272,7 @@ mod tests {
         // A run that has ended: what others held then is not known.
         let mut state = recorded::short();
         let found = limit(&state, &state.run).unwrap();
-        let own = state.run.peaks().rss.unwrap();
+        let own = state.run.peaks().host_rss.unwrap();
         assert_eq!(found, Limit { total: 16 << 30, used: own, by: By::Process });
         assert_eq!(found.headroom(), None, "which is no headroom");
         assert!(found.told()[0].starts_with(" this process 31.0 MiB of 16.0 GiB"), "{:?}", found.told());
@@ -285,7 +284,7 @@ mod tests {
     fn the_headroom_of_a_machine_leaves_out_what_others_hold() {
         let mut state = recorded::watching(Screen::Train, "adamw");
         let mib = 1024 * 1024;
-        let own = state.run.peaks().rss.unwrap();
+        let own = state.run.peaks().host_rss.unwrap();
         if let Some(host) = &mut state.run.host {
             host.host_rss = Some(own - 5 * mib);
         }
@@ -311,7 +310,7 @@ mod tests {
         assert_eq!(remainder(&RunView::default(), &ledger), None);
         // libtorch on the processor: its allocator tells nothing, the process does.
         state.run = without_allocator(&state.run, "libtorch-cpu");
-        let rss = state.run.peaks().rss.unwrap();
+        let rss = state.run.peaks().host_rss.unwrap();
         assert_eq!(told(&state, &ledger), Some(("rest: process", rss, "RSS")));
         // On a GPU the process says nothing of the tensors.
         state.run = without_allocator(&state.run, "libtorch-cuda:0");
