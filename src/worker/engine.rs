@@ -15,8 +15,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ending::Unfinished;
-
 use super::{
     commands::{Mode, Turn, Waiting},
     control::{Incoming, Status},
@@ -192,26 +190,9 @@ pub fn train(
     // Commands of updates that an earlier worker made were given by it.
     let made = engine.done.updates;
     engine.script.retain(|given| given.at_update >= made);
-    let (mut reason, mut message) = engine.run(windows)?;
-    let mut turn = engine.turns(reason);
-    match engine.finish() {
-        Ok(()) => {}
-        Err(Unfinished::Fault(fault)) => {
-            let (why, sentence) = engine.give_up(&fault);
-            // A run that had failed already ended for that.
-            if reason.exit_code() == 0 {
-                (reason, message) = (why, sentence);
-            } else if let Some(sentence) = sentence {
-                engine.alert(Level::Error, sentence);
-            }
-            turn = None;
-        }
-        Err(Unfinished::Unkept(error)) if reason.is_complete() && turn.is_none() => {
-            (reason, message) = (Reason::Failed, Some(engine.unkept(&error)));
-        }
-        // What was stopped goes on from the checkpoint before.
-        Err(Unfinished::Unkept(_)) => {}
-    }
+    let (reason, message) = engine.run(windows)?;
+    let turn = engine.turns(reason);
+    let (reason, message, turn) = engine.end(reason, message, turn);
     engine.answer_all(turn.is_some());
     Ok(Ending { reason, message, done: engine.done, turn, advised: engine.advised })
 }

@@ -7,17 +7,47 @@ use crate::{
     backend::devices,
     protocol::{Level, Reason},
     run::{checkpoint as stored, script::Given},
-    worker::fault::{self, Fault, Phase},
+    worker::{
+        commands::Turn,
+        fault::{self, Fault, Phase},
+    },
 };
 
 /// What went wrong behind the last update.
-pub(super) enum Unfinished {
+enum Unfinished {
     Fault(Fault),
     /// The last checkpoint could not be written.
     Unkept(io::Error),
 }
 
 impl Engine<'_> {
+    /// Ends what ended so, or turned to other settings: with a last checkpoint and a last validation, which may go wrong.
+    pub(super) fn end(
+        &mut self,
+        reason: Reason,
+        message: Option<String>,
+        turn: Option<Turn>,
+    ) -> (Reason, Option<String>, Option<Turn>) {
+        match self.finish() {
+            Err(Unfinished::Fault(fault)) => {
+                let (why, sentence) = self.give_up(&fault);
+                if reason.exit_code() == 0 {
+                    return (why, sentence, None);
+                }
+                // A run that had failed already ended for that.
+                if let Some(sentence) = sentence {
+                    self.alert(Level::Error, sentence);
+                }
+                (reason, message, None)
+            }
+            Err(Unfinished::Unkept(error)) if reason.is_complete() && turn.is_none() => {
+                (Reason::Failed, Some(self.unkept(&error)), None)
+            }
+            // What was stopped goes on from the checkpoint before.
+            Ok(()) | Err(Unfinished::Unkept(_)) => (reason, message, turn),
+        }
+    }
+
     /// The device has no more memory or is lost: what the window had asked for is given back, and the parameters are not
     /// asked for again where they cannot be had.
     pub(super) fn give_up(&mut self, fault: &Fault) -> (Reason, Option<String>) {
@@ -54,14 +84,14 @@ impl Engine<'_> {
 
     /// Why a run whose last checkpoint is not on the disk has failed, though all of its updates are made: nobody has what they
     /// came to.
-    pub(super) fn unkept(&mut self, error: &io::Error) -> String {
+    fn unkept(&mut self, error: &io::Error) -> String {
         let (updates, left) = (self.done.updates, self.what_is_left());
         format!("all {updates} updates are made, but their checkpoint was not written: {error}{left}")
     }
 
     /// The last checkpoint and the last validation. The checkpoint is on the disk before the validation asks for memory, which
     /// may be what ends the process, and is told behind it, as what it keeps depends on the loss.
-    pub(super) fn finish(&mut self) -> Result<(), Unfinished> {
+    fn finish(&mut self) -> Result<(), Unfinished> {
         if let Some(Given { at_update, deed, .. }) = self.script.front() {
             let left = self.script.len();
             let message =
