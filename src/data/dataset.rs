@@ -14,7 +14,7 @@ use super::{
     split::split,
     store::{self, Store},
     text::{self, Limits, Opened, Wanted},
-    tokenizer::{Choice, Encoder, Ready},
+    tokenizer::{Choice, Encoder, LOOKED_AT, Ready},
     tokens::Tokens,
 };
 use crate::{
@@ -219,6 +219,9 @@ impl Dataset {
         };
         encoder.fits(Task::LanguageModel, vocab_size)?;
         encoder.ends_documents(report.documents)?;
+        report
+            .notes
+            .extend(encoder.unknown_of(&String::from_utf8_lossy(&train[..train.len().min(LOOKED_AT)])));
         let (train, validation) = encode::kept_or_made(store, &key, &encoder, [train, validation])?;
         Self::opened(Opened { train, validation, report, encoder }, seq_len)
     }
@@ -273,6 +276,7 @@ impl Dataset {
             validation_sequences: parts.validation.len(),
             left_out: examples.left_out.counts.clone(),
             left_out_named: examples.left_out.named.clone(),
+            notes: encoder.unknown_of(&examples.beginning(LOOKED_AT)).into_iter().collect(),
             content,
             labels: classes.names,
         };

@@ -47,6 +47,13 @@ pub struct Resumed {
     pub header: Option<Box<Header>>,
 }
 
+impl Resumed {
+    /// Whether it trains on that device, where the run was trained before.
+    pub fn stays_on(&self, device: &str) -> bool {
+        self.header.as_ref().is_none_or(|header| header.device == device)
+    }
+}
+
 impl Event {
     /// A resumption from that update with nothing changed.
     pub fn resumed(from_update: u64) -> Self {
@@ -135,6 +142,9 @@ pub struct DataReport {
     /// The first of these by name, each with its reason and its place where it has one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out_named: Vec<String>,
+    /// What else is to be said of it: a run says it among its own notes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Tells apart what is trained on, wherever it lies: of its text, its tokenizer and its split. Empty where it is not
     /// known.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -269,10 +269,12 @@ fn header(
 ) -> Header {
     let config = &beginning.config;
     let device = devices::open(config.train.device);
-    let (total_updates, data) = prepared.as_ref().map_or_else(
+    let (total_updates, mut data) = prepared.as_ref().map_or_else(
         |_| (config.train.max_updates.unwrap_or(0), DataReport::default()),
         |prepared| (prepared.total_updates, prepared.dataset.report().clone()),
     );
+    let mut notes = meta.notes.clone();
+    notes.append(&mut data.notes);
     let hardware = telemetry::hardware(gpu);
     Header {
         schema: SCHEMA,
@@ -288,7 +290,7 @@ fn header(
         total_updates,
         data,
         ledger: ledger::ledger(config),
-        notes: meta.notes.clone(),
+        notes,
         forked_from: meta.forked_from.clone(),
         matmul_peak: device.as_ref().ok().and_then(|device| matmul_peak(config, device, &hardware)),
         hardware,

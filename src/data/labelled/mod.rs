@@ -19,7 +19,7 @@ mod reading;
 
 use std::path::PathBuf;
 
-use super::{DataError, error::RowFault, pairs, store, text::listing::LeftOut};
+use super::{DataError, error::RowFault, pairs, store, text::listing::LeftOut, tokens::SEPARATOR};
 use crate::config::file_kind::{self, Layout};
 
 pub(super) use classes::Classes;
@@ -85,6 +85,20 @@ impl Examples {
             [row.first.as_bytes(), row.second.as_deref().unwrap_or_default().as_bytes(), row.label.as_bytes()]
         });
         store::key([tokenizer.as_bytes(), &fraction].into_iter().chain(texts))
+    }
+
+    /// The first sentences, of so many bytes, each with a separator.
+    pub(super) fn beginning(&self, bytes: usize) -> String {
+        let mut text = String::new();
+        let sentences = self.rows.iter().flat_map(|row| [Some(&row.first), row.second.as_ref()]).flatten();
+        for sentence in sentences {
+            if text.len() >= bytes {
+                break;
+            }
+            text.push_str(sentence);
+            text.push(char::from(SEPARATOR));
+        }
+        text
     }
 
     /// Bytes of all sentences.

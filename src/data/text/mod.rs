@@ -131,10 +131,13 @@ pub(super) fn open(
     };
     let every = one_in(wanted.tokenizer, scan.length());
     if every > 1 {
-        let unread = scan.length() - scan.length() / every;
-        report
-            .left_out
-            .insert("MiB of text not read to learn the vocabulary".to_owned(), (unread >> 20) as u64);
+        report.notes.push(format!(
+            "the vocabulary was learnt from one document in {every} of {} MiB of text, which is all trained on",
+            scan.length() >> 20
+        ));
+    }
+    if let Ready::Now(encoder) = &ready {
+        report.notes.extend(encoder.unknown_of(&String::from_utf8_lossy(&scan.beginning)));
     }
     let tokens_key = key([&scan.digest[..], settings.as_bytes()]);
     report.content.clone_from(&tokens_key);

@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use super::{
-    super::{DataError, Progress, Stage, encode::each_document, split::Split},
+    super::{DataError, Progress, Stage, encode::each_document, split::Split, tokenizer::LOOKED_AT},
     documents::{self, Sink},
     listing::{LeftOut, Listing},
     unpack::Meter,
@@ -31,6 +31,8 @@ pub(in crate::data) struct Scan {
     pub(in crate::data) ends: Vec<usize>,
     /// All documents, each with its separator, when they are few.
     pub(in crate::data) text: Option<Vec<u8>>,
+    /// The first of them, as much as a tokenizer is tried on.
+    pub(in crate::data) beginning: Vec<u8>,
     /// SHA-256 of the same.
     pub(in crate::data) digest: [u8; 32],
     pub(in crate::data) left_out: LeftOut,
@@ -61,6 +63,7 @@ impl Scan {
             ends: Vec::new(),
             length: 0,
             text: Some(Vec::new()),
+            beginning: Vec::new(),
             keep,
             empty: 0,
         };
@@ -77,11 +80,12 @@ impl Scan {
             left_out.add(&reason, Some(format!("{}{place}", listing.shown(file))));
             (gather.hasher, gather.length, gather.empty) = (mark.0, mark.2, mark.3);
             gather.ends.truncate(mark.1);
+            gather.beginning.truncate(mark.2);
             if let Some(text) = &mut gather.text {
                 text.truncate(mark.2);
             }
         }
-        let Gather { hasher, ends, text, empty, .. } = gather;
+        let Gather { hasher, ends, text, beginning, empty, .. } = gather;
         left_out.add_many("rows without text", empty);
         if ends.is_empty() {
             let path = listing.name();
@@ -92,7 +96,7 @@ impl Scan {
             });
         }
         let (digest, field) = (hasher.finalize().into(), field.to_owned());
-        Ok(Self { listing, accepted, ends, text, digest, left_out, field })
+        Ok(Self { listing, accepted, ends, text, beginning, digest, left_out, field })
     }
 
     /// Bytes of all documents with their separators.
@@ -240,6 +244,7 @@ struct Gather {
     ends: Vec<usize>,
     length: usize,
     text: Option<Vec<u8>>,
+    beginning: Vec<u8>,
     keep: usize,
     empty: u64,
 }
@@ -248,6 +253,8 @@ impl Gather {
     fn add(&mut self, bytes: &[u8]) {
         self.hasher.update(bytes);
         self.length += bytes.len();
+        let room = LOOKED_AT.saturating_sub(self.beginning.len());
+        self.beginning.extend_from_slice(&bytes[..bytes.len().min(room)]);
         if self.length > self.keep {
             self.text = None;
         }

@@ -7,7 +7,7 @@ use tokenizers::{PostProcessor, TruncationDirection};
 
 use super::{
     super::{DataError, foreign, unborne},
-    EncodedRow, Encoder, hex, longest_first,
+    EncodedRow, Encoder, hex, longest_first, unknown,
 };
 
 /// What ends a document, where a tokenizer has one of them; the first that it has counts.
@@ -28,11 +28,13 @@ const LONGEST_FILE: u64 = 512 << 20;
 #[derive(Debug, Clone)]
 pub(in crate::data) struct FileEncoder {
     pub(super) path: String,
-    tokenizer: tokenizers::Tokenizer,
+    pub(super) tokenizer: tokenizers::Tokenizer,
     /// Ids are below this.
     pub(super) vocabulary: usize,
     /// Ends a document, if it has such a token.
     pub(super) end: Option<u32>,
+    /// Stands for what it does not know, if it has such a token.
+    pub(super) unknown: Option<(u32, String)>,
 }
 
 /// The text of a `tokenizer.json` that has not been looked at yet.
@@ -102,7 +104,14 @@ impl TokenizerText {
             return Err(not_one("its vocabulary is empty".to_owned()));
         }
         let end = ENDS.iter().find_map(|token| tokenizer.token_to_id(token));
-        Ok(Encoder::File(Arc::new(FileEncoder { path: path.to_owned(), tokenizer, vocabulary, end })))
+        let unknown = unknown::token(&self.text, &tokenizer);
+        Ok(Encoder::File(Arc::new(FileEncoder {
+            path: path.to_owned(),
+            tokenizer,
+            vocabulary,
+            end,
+            unknown,
+        })))
     }
 }
 

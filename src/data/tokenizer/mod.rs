@@ -3,17 +3,20 @@
 //! ```text
 //! bytes   ids that are the values of bytes, and rows of them
 //! file    the tokenizers of Hugging Face's library
+//! unknown what one of them does not know of a text
 //! ```
 
 mod bytes;
 mod file;
+mod unknown;
 
 use std::sync::Arc;
 
-use super::{DataError, tokens::VOCABULARY};
+use super::{DataError, tokens::VOCABULARY, unborne};
 use crate::config::{self, Task};
 
 pub(in crate::data) use file::{FileEncoder, TokenizerText};
+pub(in crate::data) use unknown::LOOKED_AT;
 
 use bytes::SEP;
 use file::ENDS;
@@ -86,6 +89,14 @@ pub(in crate::data) struct EncodedRow {
 }
 
 impl Encoder {
+    /// Says which characters at the beginning of a text are not known; nothing when all are.
+    pub(in crate::data) fn unknown_of(&self, beginning: &str) -> Option<String> {
+        match self {
+            Self::Bytes => None,
+            Self::File(encoder) => unknown::note(encoder, beginning),
+        }
+    }
+
     /// Checks that the model has a row for every id.
     ///
     /// # Errors

@@ -147,6 +147,32 @@ fn documents_end_with_the_tokenizers_own_mark() {
 }
 
 #[test]
+fn what_a_tokenizer_does_not_know_of_a_text_is_counted_and_named() {
+    let (folder, encoder) = wordpiece();
+    assert_eq!(encoder.unknown_of("the suns set.\0The moon"), None);
+    assert_eq!(Encoder::Bytes.unknown_of("Привет"), None);
+    // A word with a part that is not known is lost whole.
+    let told = encoder.unknown_of("the день sunny\0a moon").unwrap();
+    assert!(told.ends_with(
+        "does not know 9 of the 17 characters at the beginning of the text, such as `д`, `е`, `н`: they become `[UNK]`"
+    ), "{told}");
+    let path = folder.path().join("bpe.json");
+    let bpe = r#"{"version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
+        "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null, "decoder": null,
+        "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
+                  "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
+                  "vocab": {"s": 0, "u": 1, "n": 2, "su": 3}, "merges": ["s u"]}}"#;
+    fs::write(&path, bpe).unwrap();
+    let told = open(&path).unwrap().unknown_of("sun сон").unwrap();
+    assert!(
+        told.ends_with(
+            "3 of the 6 characters at the beginning of the text, such as `с`, `о`, `н`: they are lost"
+        ),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_tokenizer_without_the_tokens_that_are_needed_says_which() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("tokenizer.json");
