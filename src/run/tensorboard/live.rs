@@ -16,11 +16,13 @@ use crate::{
 pub struct Live {
     run: RunDir,
     recorder: Recorder<BufWriter<File>>,
+    /// The checkpoint whose histograms it has.
+    told: Option<u64>,
 }
 
-/// Largest state that is read through for its histograms when a run ends, in bytes: nobody waits for more than a moment.
-/// An export reads all of any size.
-const LARGEST_STATE: u64 = 512 << 20;
+/// Largest state that is read through for its histograms while a run trains, and when it ends, in bytes: nobody waits for more
+/// than a moment. An export reads all of any size.
+const LARGEST_STATE: [u64; 2] = [64 << 20, 512 << 20];
 
 impl Live {
     /// Begins a file in the folder `tensorboard` of the run, one after those of earlier processes. `from` is the update
@@ -42,7 +44,7 @@ impl Live {
         let path = folder.join(file_name(begun.max(0.0) as u64, number));
         let file = own::open(&path, OpenOptions::new().create_new(true).write(true))?;
         let recorder = Recorder::new(BufWriter::new(file), header, from.map(|(update, _)| update))?;
-        let mut live = Self { run: run.clone(), recorder };
+        let mut live = Self { run: run.clone(), recorder, told: None };
         live.recorder.flush()?;
         Ok(live)
     }
@@ -53,8 +55,12 @@ impl Live {
     /// The file cannot be written.
     pub fn take(&mut self, event: &Event) -> io::Result<()> {
         match event {
+            Event::Checkpoint(_) => {
+                self.recorder.take(event)?;
+                self.histograms(LARGEST_STATE[0])?;
+            }
             Event::RunEnded(ended) => {
-                self.histograms()?;
+                self.histograms(LARGEST_STATE[1])?;
                 let summary = &ended.summary;
                 self.recorder.end(ended.reason, summary.wall_seconds, summary.updates)?;
             }
@@ -63,23 +69,28 @@ impl Live {
         self.recorder.flush()
     }
 
-    /// How the state lies in the last checkpoint, which is that of the end.
-    fn histograms(&mut self) -> io::Result<()> {
+    /// How the state lies in the last checkpoint.
+    fn histograms(&mut self, largest: u64) -> io::Result<()> {
         let Ok(Some(last)) = checkpoint::latest_checkpoint(&self.run) else { return Ok(()) };
-        if fs::metadata(last.optimizer())?.len() > LARGEST_STATE {
+        if self.told == Some(last.update) || fs::metadata(last.optimizer())?.len() > largest {
             return Ok(());
         }
-        self.recorder.checkpoint(&last).map_err(|error| match error {
-            ExportError::Write(error) => error,
-            ExportError::Run(error) => io::Error::other(error),
-        })
+        self.told = Some(last.update);
+        match self.recorder.checkpoint(&last) {
+            Err(ExportError::Write(error)) => Err(error),
+            // It may just have been removed for a newer one.
+            Ok(()) | Err(ExportError::Run(_)) => Ok(()),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{sample, tensorboard::frame};
+    use crate::{
+        protocol::CheckpointWritten,
+        run::{sample, tensorboard::frame},
+    };
 
     fn files(run: &RunDir) -> Vec<std::path::PathBuf> {
         let mut files: Vec<_> =
@@ -104,8 +115,13 @@ mod tests {
         assert_eq!((count(0), count(1), files(&run).len()), (4, 5, 2));
         crate::run::EventWriter::create(&run, &header).unwrap();
         sample::checkpoint(&run, 2);
+        let written =
+            CheckpointWritten { update: 2, time: 1.0, path: "checkpoints/00000002".into(), bytes: 9 };
+        live.take(&Event::Checkpoint(written)).unwrap();
+        let with_histograms = count(1);
+        assert!(with_histograms > 10, "histograms of the state");
         live.take(&sample::run_ended(&run)).unwrap();
-        assert!(count(1) > 10, "histograms of the state");
+        assert!(count(1) < with_histograms + 5, "the same state is not told twice");
     }
 
     #[test]
