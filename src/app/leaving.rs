@@ -132,11 +132,20 @@ impl State {
     /// Forgets those that have ended.
     pub(super) fn others_alive(&mut self, live: &[String]) -> Vec<Effect> {
         self.others.runs.retain(|run| live.contains(&run.id));
-        if self.overlay == Overlay::Quit && self.live_here().is_empty() && !self.starting {
-            self.overlay = Overlay::None;
-            self.say("no run is live any more", false);
-        }
         self.leave_if_over()
+    }
+
+    /// A question about live runs is none any more once they have ended.
+    pub(super) fn close_settled_question(&mut self) {
+        let told = match self.overlay {
+            Overlay::Quit if self.live_here().is_empty() && !self.starting => "no run is live any more",
+            Overlay::StartBeside if self.beside() == (Vec::new(), Vec::new()) => {
+                "no run trains any more: {key:start} starts the draft"
+            }
+            _ => return,
+        };
+        self.overlay = Overlay::None;
+        self.say(told, false);
     }
 
     /// Leaves once nothing is waited for any more.
@@ -227,6 +236,24 @@ mod tests {
         assert_eq!(state.live_here(), ["demo"]);
         state.update(Msg::Others { live: Vec::new() });
         assert_eq!(act(&mut state, Action::Quit), [Effect::Quit { code: 0 }]);
+    }
+
+    #[test]
+    fn a_question_about_a_live_run_closes_when_it_has_ended() {
+        let ended = || Msg::Events(vec![recorded::ended(Reason::Finished, 600)]);
+        let mut state = recorded::watching(Screen::Train, "adamw");
+        act(&mut state, Action::Quit);
+        assert_eq!(state.context(), Context::Quit);
+        state.update(ended());
+        assert_eq!((state.context(), said(&state)), (Context::Train, "no run is live any more"));
+        assert_eq!(act(&mut state, Action::Quit), [Effect::Quit { code: 0 }]);
+        let mut state = recorded::watching(Screen::Setup, "adamw");
+        act(&mut state, Action::Start);
+        assert_eq!(state.context(), Context::StartBeside);
+        state.update(ended());
+        assert_eq!(state.context(), Context::StartBeside, "another one of the list is live");
+        state.update(Msg::Runs(Vec::new()));
+        assert_eq!(state.context(), Context::Setup);
     }
 
     #[test]

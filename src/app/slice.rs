@@ -138,7 +138,13 @@ impl Series {
     /// What was measured at that update, or last before it.
     pub fn reading(&self, update: u64) -> Option<Reading> {
         let after = self.buckets.partition_point(|bucket| bucket.first_update <= update);
-        let bucket = self.buckets.get(after.checked_sub(1)?)?;
+        let (last, before) = self.buckets[..after].split_last()?;
+        // An update that was tried more than once has a value of each time.
+        let mut bucket = *last;
+        for tried in before.iter().rev().take_while(|tried| tried.place.update >= last.first_update) {
+            let later = std::mem::replace(&mut bucket, *tried);
+            bucket.join(&later);
+        }
         let number = bucket.finite > 0;
         Some(Reading {
             first: bucket.first_update,
@@ -188,6 +194,20 @@ mod tests {
 
     fn at(update: u64) -> Place {
         Place { update, tokens: update * 512, time: update as f64 * 0.1 }
+    }
+
+    #[test]
+    fn an_update_that_was_tried_again_is_read_with_every_time() {
+        let mut series = Series::default();
+        for (update, value) in [(1, 3.0), (2, f64::NAN), (2, f64::NAN), (2, 2.0), (3, 1.0)] {
+            series.push(at(update), value);
+        }
+        let read =
+            |update| series.reading(update).map(|read| (read.first, read.count, read.finite, read.mean));
+        assert_eq!(read(1), Some((1, 1, 1, 3.0)));
+        assert_eq!(read(2), Some((2, 3, 1, 2.0)));
+        assert_eq!(read(3), Some((3, 1, 1, 1.0)));
+        assert_eq!(read(0), None);
     }
 
     #[test]

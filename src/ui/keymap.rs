@@ -229,6 +229,8 @@ fn typed(context: Context, key: Key) -> Option<Msg> {
         (KeyCode::Esc, _) => Msg::Cancel,
         (KeyCode::Up, _) if context == Context::Palette => Msg::Action(Action::Up),
         (KeyCode::Down, _) if context == Context::Palette => Msg::Action(Action::Down),
+        (KeyCode::PageUp, _) if context == Context::Palette => Msg::Action(Action::PageUp),
+        (KeyCode::PageDown, _) if context == Context::Palette => Msg::Action(Action::PageDown),
         (KeyCode::Backspace, _) => Msg::Input(Input::Backspace),
         (KeyCode::Delete, _) => Msg::Input(Input::Delete),
         (KeyCode::Left, _) => Msg::Input(Input::Left),

@@ -25,17 +25,13 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// Draws every run of the list that has both figures.
 pub fn draw(state: &State, focused: bool, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let runs = &state.runs;
-    let source = source(&runs.rows);
+    let kind = most(&runs.rows);
     let points: Vec<(&RunRow, (f64, f64))> = runs
         .rows
         .iter()
-        .filter_map(|row| {
-            let (bytes, _) = row.peak.as_ref().filter(|(_, of)| Some(of.as_str()) == source)?;
-            let loss = row.val_loss.filter(|loss| loss.is_finite())?;
-            Some((&**row, (*bytes as f64 / MIB, loss)))
-        })
+        .filter_map(|row| Some((&**row, place(row).filter(|(of, _)| Some(*of) == kind)?.1)))
         .collect();
-    let source = source.unwrap_or("nothing measured");
+    let source = kind.map_or("nothing measured", |(_, source)| source);
     // The shorter words where the longer have no room: what measured the memory is always told.
     let room = usize::from(area.width).saturating_sub(source.width() + 5);
     let all = ["validation loss by peak memory, MiB", "loss by peak memory, MiB", "loss by MiB"];
@@ -47,7 +43,7 @@ pub fn draw(state: &State, focused: bool, theme: &Theme, area: Rect, buffer: &mu
     let note = match left {
         0 => " line: Pareto front ".to_owned(),
         left if area.width < 56 => format!(" line: Pareto front; {left} left out "),
-        left => format!(" line: Pareto front; {left} without these figures left out "),
+        left => format!(" line: Pareto front; {left} left out: other data, or not measured so "),
     };
     corner(area, &note, theme, buffer);
     let places: Vec<(f64, f64)> = points.iter().map(|(_, place)| *place).collect();
@@ -76,13 +72,22 @@ pub fn draw(state: &State, focused: bool, theme: &Theme, area: Rect, buffer: &mu
     chart.draw(inside, buffer, theme);
 }
 
-/// What measured the memory of most runs: figures of different sources do not compare.
-fn source(rows: &[Arc<RunRow>]) -> Option<&str> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for (_, source) in rows.iter().filter_map(|row| row.peak.as_ref()) {
-        *counts.entry(source).or_default() += 1;
+/// What a run's loss is measured on and what measured its memory, and where that puts it.
+type Placed<'a> = ((Option<&'a str>, &'a str), (f64, f64));
+
+fn place(row: &RunRow) -> Option<Placed<'_>> {
+    let (bytes, source) = row.peak.as_ref()?;
+    let loss = row.val_loss.filter(|loss| loss.is_finite())?;
+    Some(((row.measured_on.as_deref(), source), (*bytes as f64 / MIB, loss)))
+}
+
+/// What most runs have in common: figures of different data and of different sources do not compare.
+fn most(rows: &[Arc<RunRow>]) -> Option<(Option<&str>, &str)> {
+    let mut counts: BTreeMap<_, usize> = BTreeMap::new();
+    for (kind, _) in rows.iter().filter_map(|row| place(row)) {
+        *counts.entry(kind).or_default() += 1;
     }
-    counts.into_iter().max_by_key(|(_, count)| *count).map(|(source, _)| source)
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(kind, _)| kind)
 }
 
 #[cfg(test)]
@@ -111,5 +116,25 @@ mod tests {
                 .collect();
             assert!(inside.contains("ABC"), "{inside}");
         }
+    }
+
+    #[test]
+    fn runs_on_other_data_are_left_out_and_that_is_said() {
+        let mut state = recorded::watching(Screen::Runs, "adamw");
+        let mut rows = recorded::run_rows();
+        for (row, data) in rows.iter_mut().zip(["ours", "theirs", "ours"]) {
+            row.measured_on = Some(data.into());
+        }
+        let ids: Vec<String> = rows.iter().map(|row| row.id.clone()).collect();
+        state.update(Msg::Runs(rows));
+        (state.runs.marked, state.runs.scatter) = (ids, true);
+        let area = Rect::new(0, 0, 70, 16);
+        let mut buffer = Buffer::empty(area);
+        draw(&state, false, &Theme::default(), area, &mut buffer);
+        let drawn: String = area.positions().map(|at| buffer[at].symbol()).collect();
+        // The one B is that of MiB.
+        let of = |letter: char| drawn.matches(letter).count();
+        assert_eq!(['A', 'B', 'C'].map(of), [1, 1, 1], "{drawn}");
+        assert!(drawn.contains("1 left out: other data, or not measured so"), "{drawn}");
     }
 }
