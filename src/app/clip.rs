@@ -90,7 +90,7 @@ impl State {
             Panel::Speed => self.reading(&format!("{}/s", view.counted().as_str()), &view.speed),
             Panel::Schedule => self.reading("learning rate", &view.rate),
             Panel::Memory => {
-                let peaks = view.peaks();
+                let peaks = view.peaks;
                 let all = [
                     ("peak on the GPU of this process, bytes", peaks.gpu_process),
                     ("peak of the allocator, bytes", peaks.allocator),

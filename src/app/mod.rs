@@ -261,6 +261,7 @@ impl State {
     pub fn update(&mut self, msg: Msg) -> Vec<Effect> {
         let awaited = self.awaited_check();
         let mut effects = self.take(msg);
+        self.close_settled_question();
         if awaited.is_some() && self.awaited_check() != awaited {
             effects.insert(0, Effect::StopCheck);
         }

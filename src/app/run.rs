@@ -48,8 +48,9 @@ pub struct RunView {
     pub validation: Option<Validation>,
     pub host: Option<Host>,
     /// The most resident bytes seen in a reading.
-    /// The largest readings so far.
-    read: Peaks,
+    /// The most that was measured: by the readings in the record, which are seconds apart and may miss a short run
+    /// altogether, and by the summaries of its processes that have ended.
+    pub peaks: Peaks,
     pub checkpoint: Option<CheckpointWritten>,
     /// The newest statistics of all state.
     pub state: Option<StateReport>,
@@ -164,7 +165,7 @@ impl RunView {
     }
 
     fn measured(&mut self, host: &Host) {
-        self.read.apply(host);
+        self.peaks.apply(host);
         self.time = self.time.max(host.time);
         self.pulse.heard = Some(host.time);
         self.host = Some(host.clone());
@@ -190,6 +191,9 @@ impl RunView {
         let time = self.time;
         self.mark(from, time, MarkerKind::Resumed);
         self.log(from, time, Level::Info, format!("resumed from update {from}"));
+        if self.header.as_ref().is_some_and(|header| !resumed.stays_on(&header.device)) {
+            self.peaks = Peaks::default();
+        }
         if let Some(header) = &resumed.header {
             self.header = Some(header.clone());
         }
@@ -237,6 +241,7 @@ impl RunView {
         };
         self.log(ended.summary.updates, self.time, level, text);
         (self.paused, self.window) = (false, None);
+        self.peaks = self.peaks.most(Peaks::told(&ended.summary.measured));
         self.ended = Some(Box::new(ended.clone()));
     }
 
@@ -295,12 +300,6 @@ impl RunView {
             None if self.paused => Status::Paused,
             None => Status::Live,
         }
-    }
-
-    /// The most that was measured: by the worker's own summary once the run has ended, until then of the readings in the
-    /// record, which are seconds apart and may miss a short run altogether.
-    pub fn peaks(&self) -> Peaks {
-        self.ended.as_ref().map_or(self.read, |ended| Peaks::told(&ended.summary.measured).or(self.read))
     }
 
     /// What the run's counters count.

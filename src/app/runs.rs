@@ -134,6 +134,8 @@ pub struct RunRow {
     pub config: Option<Config>,
     pub train_loss: Option<f64>,
     pub val_loss: Option<f64>,
+    /// What its losses are measured on: they compare where it is the same.
+    pub measured_on: Option<String>,
     pub state_bytes: Option<u64>,
     /// Bytes, and what measured them.
     pub peak: Option<(u64, String)>,

@@ -16,12 +16,13 @@ use crate::{
     ledger::ledger,
     protocol::{Command, Event, Reason},
     run::{
-        Client, RunDir, goes_on, last,
+        Client, RunDir, death, goes_on, last,
         list::Lister,
         lock, pulse,
         reaper::{self, Exit},
         standing,
         tail::Tail,
+        text::shell_word,
     },
     worker::{
         fault::{self, Fault},
@@ -113,11 +114,16 @@ pub(super) fn follow_with(
             && last.elapsed().as_secs_f64() >= pulse::QUIET
         {
             *silent = true;
-            output::message(&format!(
-                "no sign of life of the worker of run {} for {} s; it is not dead, and the run goes on when it does",
-                run.id(),
-                pulse::QUIET
-            ));
+            let (id, quiet) = (run.id(), pulse::QUIET);
+            output::message(&if death::disk_is_full(run) {
+                format!(
+                    "nothing of run {id} could be recorded for {quiet} s: its disk is full, make room there"
+                )
+            } else {
+                format!(
+                    "no sign of life of the worker of run {id} for {quiet} s; it is not dead, and the run goes on when it does"
+                )
+            });
         }
         if pressed > 0 && told.is_none() {
             before_stop()?;
@@ -135,7 +141,7 @@ pub(super) fn follow_with(
             output::message(&format!(
                 "the run ends by itself; go on with it: {} resume {}",
                 own::program(),
-                run.id()
+                shell_word(&run.called())
             ));
             return Ok(Some(INTERRUPTED));
         }
@@ -159,7 +165,8 @@ fn after_death(run: &RunDir, why: &str) -> String {
         let command = goes_on::with(run, &advice.settings).ok()?;
         Some(format!("{}: {command}", fault::advised(&config, Some(&advice))))
     };
-    smaller().unwrap_or_else(|| format!("go on with it: {} resume {}", own::program(), run.id()))
+    smaller()
+        .unwrap_or_else(|| format!("go on with it: {} resume {}", own::program(), shell_word(&run.called())))
 }
 
 /// Waits until the worker of a run that has ended has left, too. Returns its exit code, if this process started it.

@@ -1,6 +1,9 @@
 //! `tui-train resume RUN`: goes on with a run where its newest checkpoint stands.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::{
+    io::{BufRead, IsTerminal, Write},
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
 
 use super::{
     INTERRUPTED, attach, follow,
@@ -50,8 +53,15 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     }
     let presses = headless.then(follow::interrupts).transpose()?;
     let waiting = Waiting::on("the worker is starting");
-    let (from, notes) = launch::resume(&run, &set)?;
+    let begun = launch::resume(&run, &set, presses.as_deref().unwrap_or(&AtomicUsize::new(0)));
     drop(waiting);
+    let (from, notes) = match begun {
+        Err(_) if presses.as_ref().is_some_and(|presses| presses.load(Relaxed) > 1) => {
+            output::message("the worker was ended before it went on: the run is as it was");
+            return Ok(INTERRUPTED);
+        }
+        begun => begun?,
+    };
     notes.iter().for_each(|note| output::message(note));
     match presses {
         None => attach::open(run, &args.look),

@@ -93,9 +93,9 @@ impl FileHash {
     /// Reads a file through.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// It cannot be read, or is no file.
     pub fn of(path: &Path) -> io::Result<Self> {
-        let mut file = fs::File::open(path)?;
+        let mut file = own::look(path)?;
         let (mut hash, mut block, mut bytes) = (Sha256::new(), vec![0; HASHED_AT_ONCE], 0);
         loop {
             match io::Read::read(&mut file, &mut block) {

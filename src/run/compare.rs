@@ -1,6 +1,6 @@
 //! Two or more runs side by side: what differs, and a verdict that says what it rests on.
 
-mod figures;
+pub mod figures;
 
 use serde::Serialize;
 use serde_json::Value;

@@ -151,6 +151,12 @@ impl RunDir {
         &self.id
     }
 
+    /// What a command calls it by: its id where it lies among the runs of a state folder, elsewhere its path.
+    pub fn called(&self) -> String {
+        let among_runs = self.path.parent().is_some_and(|folder| folder.ends_with("runs"));
+        if among_runs { self.id.clone() } else { self.path.display().to_string() }
+    }
+
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path

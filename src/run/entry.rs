@@ -5,10 +5,13 @@ use std::{io, ops::ControlFlow, path::PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    RunDir, RunError, bounded, last,
+    RunDir, RunError, bounded,
+    compare::figures::measured_on,
+    last,
     newest::Newest,
     pulse,
     standing::{self, State},
+    summary::of_folder,
     tail,
 };
 use crate::{
@@ -66,6 +69,9 @@ pub struct RunEntry {
     pub peak_source: Option<String>,
     /// What stands in the way of showing more.
     pub problem: Option<String>,
+    /// What its losses are measured on; known once the run has begun. Runs compare where it is the same.
+    #[serde(default)]
+    pub measured_on: Option<String>,
     /// How it goes on, if it ended before it was through.
     #[serde(default)]
     pub resume_command: Option<String>,
@@ -132,7 +138,12 @@ fn from_summary(run: &RunDir, ended: &RunEnded) -> RunEntry {
         peak_bytes: measured.map(|(bytes, _)| bytes),
         peak_source: measured.map(|(_, source)| source.to_owned()),
         problem: ended.message.clone(),
-        resume_command: summary.resume_command.clone(),
+        measured_on: Some(measured_on(&summary.config, &summary.data)),
+        resume_command: summary
+            .resume_command
+            .is_some()
+            .then(|| of_folder(summary.clone(), run).resume_command)
+            .flatten(),
         ..blank(run, Some(&summary.config))
     }
 }
@@ -159,6 +170,7 @@ fn unfinished(run: &RunDir) -> RunEntry {
     }
     if let Some(header) = &header {
         entry.device = Some(header.device.clone());
+        entry.measured_on = Some(measured_on(&header.config, &header.data));
         entry.total_updates = entry.total_updates.or(Some(header.total_updates));
         entry.started.clone_from(&header.started);
     }
@@ -232,6 +244,7 @@ pub(super) fn blank(run: &RunDir, config: Option<&Config>) -> RunEntry {
         peak_bytes: None,
         peak_source: None,
         problem,
+        measured_on: None,
         resume_command: None,
         path: run.path().to_owned(),
     }

@@ -71,6 +71,11 @@ pub enum RunError {
     )]
     NothingLeft { run: String, update: u64, total: u64 },
     #[error(
+        "model.weights cannot be set for a fork, which begins with the weights of its checkpoint: start a new run with them, \
+         `tui-train run --set model.weights=...`"
+    )]
+    WeightsOfAFork,
+    #[error(
         "run {run} was forked from run {parent}, which is not beside it: without its record nobody knows what trains it \
          from the first update; put it back"
     )]
@@ -104,6 +109,7 @@ impl RunError {
             | Self::NoSuchCheckpoint { .. }
             | Self::AllMade { .. }
             | Self::NothingLeft { .. }
+            | Self::WeightsOfAFork
             | Self::Taken(_)
             | Self::Config(_) => 2,
             _ => 1,

@@ -35,6 +35,9 @@ pub fn plan(run: &RunDir, at: Option<u64>, set: &[String]) -> anyhow::Result<Pla
     let (checkpoint, info) = checkpoint::chosen(run, at)?;
     let (config, explicit) = in_force(run, &info)?;
     let resolved = config.changed(&explicit, set)?;
+    if resolved.config.model.weights != config.model.weights {
+        return Err(RunError::WeightsOfAFork.into());
+    }
     // The weights must fit whatever has become of the model; where they once came from does not matter any more.
     let mut model = resolved.config.model.clone();
     model.weights = Some(checkpoint.model().display().to_string());

@@ -34,7 +34,7 @@ pub fn with(run: &RunDir, settings: &[(&str, String)]) -> Result<String, RunErro
     let changes: BTreeMap<String, String> =
         settings.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
     if checkpoint::latest_checkpoint(run)?.is_some() {
-        return Ok(format!("{} fork {}{}", own::program(), shell_word(run.id()), assignments(&changes)));
+        return Ok(format!("{} fork {}{}", own::program(), shell_word(&run.called()), assignments(&changes)));
     }
     let mut set = run.explicit()?;
     set.extend(changes);

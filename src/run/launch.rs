@@ -4,10 +4,12 @@ use std::{
     fs::File,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
 use anyhow::Context;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::{
     Home, RunDir, RunError, checkpoint, death, last,
@@ -161,11 +163,11 @@ fn settle(
 
 /// Starts a worker that goes on with a run where it stood, with these settings changed. Returns once it has said in the
 /// record that it does; what it says begins at the byte returned, beside which stands what a person should know of the
-/// choice of its program.
+/// choice of its program. `presses` counts interrupts: the first has the worker stop as soon as it can, the second ends it.
 ///
 /// # Errors
 /// The run is live or finished, a setting cannot be changed, or the worker ends before it goes on.
-pub fn resume(run: &RunDir, set: &[String]) -> anyhow::Result<(u64, Vec<String>)> {
+pub fn resume(run: &RunDir, set: &[String], presses: &AtomicUsize) -> anyhow::Result<(u64, Vec<String>)> {
     if lock::is_live(run) {
         return Err(RunError::Locked(run.id().to_owned()).into());
     }
@@ -191,7 +193,15 @@ pub fn resume(run: &RunDir, set: &[String]) -> anyhow::Result<(u64, Vec<String>)
     let length = || std::fs::metadata(run.events()).map_or(0, |file| file.len());
     let from = length();
     let mut child = spawn(run, &program, &arguments)?;
+    let mut told = 0;
     while length() <= from {
+        let pressed = presses.load(Relaxed);
+        if pressed > told {
+            told = pressed;
+            // It may just have ended.
+            let _ =
+                kill_process(Pid::from_child(&child), if pressed > 1 { Signal::KILL } else { Signal::TERM });
+        }
         if let Some(status) = child.try_wait().context("cannot look after the worker")?
             && length() <= from
         {

@@ -147,7 +147,12 @@ impl Record {
                 self.copied = Some((snapshot.update, Box::new(self.totals.clone())));
             }
             Event::Resumed(resumed) => {
+                let peaks = self.totals.peaks;
                 self.go_back(resumed.from_update);
+                // What earlier processes needed is needed still, unless this one trains elsewhere.
+                if self.header.as_ref().is_some_and(|header| resumed.stays_on(&header.device)) {
+                    self.totals.peaks = self.totals.peaks.most(peaks);
+                }
                 self.changed.extend(resumed.changed.into_iter().map(|[key, before, _]| SettingChange {
                     from_update: resumed.from_update,
                     key,
@@ -161,6 +166,7 @@ impl Record {
             Event::RunEnded(ended) => {
                 self.window = None;
                 self.paused = false;
+                self.totals.peaks = self.totals.peaks.most(Peaks::told(&ended.summary.measured));
                 self.ended = Some(ended);
             }
         }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Record, RunDir, RunError, goes_on::GoesOn, label::Label, standing, standing::State, text};
+use super::{
+    Record, RunDir, RunError, goes_on::GoesOn, label::Label, standing, standing::State, text,
+    text::shell_word,
+};
 use crate::{
     config::{Arch, Config, Layers, own, presets},
     protocol::{Alert, Level, Reason, SCHEMA, Summary, summary::Measured},
@@ -110,6 +113,28 @@ pub fn build(record: &Record, finish: Finish) -> Option<Summary> {
         },
         forked_from: header.forked_from.clone(),
     })
+}
+
+/// The summary of the run in that folder, which may be a copy: its commands are about this one.
+pub fn of_folder(mut summary: Summary, run: &RunDir) -> Summary {
+    let (was, is) = (shell_word(&summary.run), shell_word(&run.called()));
+    if was == is {
+        return summary;
+    }
+    summary.show_command = about(&summary.show_command, &was, &is);
+    summary.resume_command = summary.resume_command.map(|command| about(&command, &was, &is));
+    run.id().clone_into(&mut summary.run);
+    summary
+}
+
+/// A command about a run, about another one. One that shows or resumes may name it by a path where it once lay.
+fn about(command: &str, was: &str, is: &str) -> String {
+    for verb in [" show ", " resume "] {
+        if let Some((program, _)) = command.split_once(verb).filter(|(program, _)| !program.contains(' ')) {
+            return format!("{program}{verb}{is}");
+        }
+    }
+    command.replacen(&format!(" {was}"), &format!(" {is}"), 1)
 }
 
 fn warnings(record: &Record) -> Vec<Alert> {
@@ -219,7 +244,8 @@ impl Standing {
             Some(ended) => Some(ended.summary.clone()),
             None => build(&record, Finish::so_far(&record)),
         };
-        let Some(mut summary) = summary else { return Err(no_record(run, state)) };
+        let Some(summary) = summary else { return Err(no_record(run, state)) };
+        let mut summary = of_folder(summary, run);
         let Label { name, note, .. } = Label::of(run);
         (summary.name, summary.note) = (name.unwrap_or(summary.name), note);
         let (mut problem, mut log) =

@@ -9,7 +9,7 @@ use std::{
 
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 
-use super::RunError;
+use super::{RunError, own};
 use crate::protocol::TensorStats;
 
 /// Bytes read at once; a multiple of every element's size.
@@ -37,8 +37,7 @@ impl TensorFile {
         let reading = RunError::io("cannot read", path);
         let damaged = |problem: String| RunError::Damaged { path: path.to_owned(), problem };
         let header = || -> io::Result<(File, u64, u64, Vec<u8>)> {
-            let file = File::open(path)?;
-            let length = file.metadata()?.len();
+            let (file, length) = own::look_long(path)?;
             let mut size = [0; 8];
             file.read_exact_at(&mut size, 0)?;
             let size = u64::from_le_bytes(size);

@@ -1,6 +1,6 @@
 //! What takes longer than a frame and changes something: done on a thread of its own, answered by one message.
 
-use std::time::Duration;
+use std::{sync::atomic::AtomicUsize, time::Duration};
 
 use crate::{
     app::{Msg, RunRef},
@@ -41,7 +41,7 @@ pub fn unqueue(home: &Home, id: &str) -> Msg {
 /// Goes on with a run that is not live, these settings changed.
 pub fn resume(home: &Home, id: &str, set: &[String]) -> Msg {
     let resumed = RunDir::resolve(home, id).map_err(anyhow::Error::from).and_then(|run| {
-        let (_, notes) = launch::resume(&run, set)?;
+        let (_, notes) = launch::resume(&run, set, &AtomicUsize::new(0))?;
         Ok(Msg::Started { run: run.path().display().to_string(), notes })
     });
     resumed.unwrap_or_else(|error| Msg::Failed(format!("{error:#}")))

@@ -304,6 +304,7 @@ fn row(entry: RunEntry) -> RunRow {
         config: None,
         train_loss: entry.final_train_loss,
         val_loss: entry.final_val_loss,
+        measured_on: entry.measured_on,
         state_bytes: entry.state_bytes,
         peak: entry.peak_bytes.zip(entry.peak_source),
         tokens_per_second: entry.tokens_per_second,

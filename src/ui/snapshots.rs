@@ -106,7 +106,7 @@ fn tiny() {
 fn a_short_run_that_has_ended_tells_the_peaks_of_its_summary() {
     let state = crate::app::recorded::short();
     let header = state.run.header.as_ref().unwrap();
-    assert!(state.run.peaks().allocator.unwrap() > header.ledger.state_bytes + header.ledger.parameter_bytes);
+    assert!(state.run.peaks.allocator.unwrap() > header.ledger.state_bytes + header.ledger.parameter_bytes);
 }
 
 #[test]

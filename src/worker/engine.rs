@@ -216,9 +216,12 @@ impl Engine<'_> {
             if self.skipped_in_a_row >= self.around.config.train.max_skipped {
                 let clip = if self.around.config.clip.max_norm > 0.0 { "lower" } else { "switch on" };
                 let message = format!(
-                    "{} updates in a row had a loss or gradient that is not finite: lower optimizer.lr, {clip} clip.max_norm, \
-                     or raise schedule.warmup_updates",
-                    self.skipped_in_a_row
+                    "{} had a loss or gradient that is not finite: lower optimizer.lr, {clip} clip.max_norm, or raise \
+                     schedule.warmup_updates",
+                    match self.skipped_in_a_row {
+                        1 => "an update".to_owned(),
+                        many => format!("{many} updates in a row"),
+                    }
                 );
                 return Ok((Reason::NotFinite, Some(message)));
             }

@@ -114,8 +114,9 @@ fn with_peaks(measured: Measured, record: &Record, baseline: u64) -> Measured {
     let counted = if device.is_some() { "libtorch's allocator, " } else { "" };
     Measured {
         baseline_bytes: (peak > 0).then_some(baseline),
-        peak_allocator_bytes: (peak > 0).then_some(peak),
-        peak_host_rss: telemetry::resident_peak().or(peaks.host_rss),
+        peak_allocator_bytes: (peak > 0).then_some(peak).max(peaks.allocator),
+        // The operating system counts both in its own time: one may be ahead.
+        peak_host_rss: telemetry::resident_peak().max(peaks.host_rss),
         peak_gpu_device_bytes: peaks.gpu_device,
         peak_gpu_process_bytes: peaks.gpu_process,
         peak_gpu_allocated_bytes: peaks.gpu_allocated,

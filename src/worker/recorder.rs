@@ -359,6 +359,7 @@ pub(super) fn close(
 ) -> anyhow::Result<()> {
     let reason = finish.reason;
     let summary = summary::build(record, finish).context("the record has no header")?;
+    let summary = summary::of_folder(summary, run);
     reserve::give_back(run);
     // A folder that was deleted under the run does not come back.
     let summed_up = if run.events().exists() { sum_up(run, &summary) } else { Ok(()) };

@@ -24,6 +24,27 @@ fn losses(events: &[Value]) -> Vec<(u64, Value)> {
 }
 
 #[test]
+fn the_weights_of_a_fork_are_those_of_its_checkpoint() {
+    let sandbox = Sandbox::new();
+    sandbox.train("base", &BASE);
+    let output = sandbox.run(&["fork", "base", "--headless", "--set", "model.weights=other.safetensors"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("model.weights cannot be set for a fork"), "{said}");
+    assert_eq!(sandbox.runs().len(), 1, "nothing was made");
+}
+
+#[test]
+fn a_fork_says_what_has_no_effect() {
+    let sandbox = Sandbox::new();
+    sandbox.train("base", &[BASE[0], "optimizer.name=adafactor"]);
+    let set = ["--set", "optimizer.adafactor.relative_step=true", "--set", "train.max_updates=7"];
+    let (forked, _) = fork(&sandbox, &set);
+    let told = "relative_step: Adafactor sets its own rate, the schedule has no effect";
+    assert!(forked[0]["notes"].as_array().unwrap().contains(&told.into()), "{}", forked[0]["notes"]);
+}
+
+#[test]
 fn a_fork_with_nothing_changed_is_the_rest_of_the_run() {
     let sandbox = Sandbox::new();
     let base = sandbox.train("base", &BASE);

@@ -111,6 +111,68 @@ fn nothing_a_stranger_wrote_reaches_the_terminal_as_a_command() {
 }
 
 #[test]
+fn a_pipe_or_a_device_in_the_place_of_weights_holds_nobody_up() {
+    let sandbox = Sandbox::new();
+    sandbox.train("piped", &["train.max_updates=4", "schedule.warmup_updates=0"]);
+    let run = sandbox.runs().pop().unwrap();
+    let weights = run.join("checkpoints/00000004/model.safetensors");
+    for device in [false, true] {
+        std::fs::remove_file(&weights).unwrap();
+        if device {
+            std::os::unix::fs::symlink("/dev/zero", &weights).unwrap();
+        } else {
+            let path = std::ffi::CString::new(weights.to_str().unwrap()).unwrap();
+            rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        }
+        let exported = sandbox.path("out.safetensors");
+        let exported = exported.to_str().unwrap();
+        for arguments in [
+            vec!["resume", "piped", "--headless", "--set", "train.max_updates=6"],
+            vec!["fork", "piped", "--headless", "--set", "train.max_updates=6"],
+            vec!["export", "piped", "--format", "safetensors", "-o", exported],
+        ] {
+            let output = sandbox.run(&arguments);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+            assert!(said.contains("it is no file"), "{arguments:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_copy_is_spoken_of_as_itself() {
+    let sandbox = Sandbox::new();
+    sandbox.train("first", &["train.max_updates=4", "schedule.warmup_updates=0"]);
+    let run = sandbox.runs().pop().unwrap();
+    let record = std::fs::read_to_string(run.join("events.jsonl")).unwrap();
+    let id = run.file_name().unwrap().to_str().unwrap();
+    // It had been stopped.
+    let stopped = record.replace("\"reason\":\"finished\"", "\"reason\":\"stopped\"");
+    let stopped = stopped.replace(
+        "\"show_command\"",
+        &format!("\"resume_command\":\"tui-train resume {id}\",\"show_command\""),
+    );
+    std::fs::write(run.join("events.jsonl"), stopped).unwrap();
+    let beside = run.with_file_name(format!("{id}-backup"));
+    let elsewhere = sandbox.path("else where");
+    for copy in [&beside, &elsewhere] {
+        let copied = std::process::Command::new("cp").arg("-r").args([&run, copy]).status().unwrap();
+        assert!(copied.success());
+    }
+    let shown = |run: &Path| sandbox.json(&["show", run.to_str().unwrap(), "--json"]);
+    let backup = format!("{id}-backup");
+    assert_eq!(shown(&run)["resume_command"], format!("tui-train resume {id}"));
+    assert_eq!(shown(&beside)["resume_command"], format!("tui-train resume {backup}"));
+    assert_eq!(shown(&beside)["run"], backup.as_str());
+    let path = std::fs::canonicalize(&elsewhere).unwrap();
+    assert_eq!(shown(&elsewhere)["show_command"], format!("tui-train show '{}'", path.display()));
+    let listed = sandbox.json(&["list", "--json"]);
+    let of =
+        |run: &str| listed["runs"].as_array().unwrap().iter().find(|row| row["run"] == run).unwrap().clone();
+    assert_eq!(of(&backup)["resume_command"], format!("tui-train resume {backup}"));
+}
+
+#[test]
 fn a_copied_run_writes_and_removes_nothing_outside_its_folder() {
     let sandbox = Sandbox::new();
     sandbox.train("copied", &["train.max_updates=4", "schedule.warmup_updates=0"]);

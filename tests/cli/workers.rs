@@ -107,6 +107,50 @@ fn a_worker_that_hangs_at_its_exit_is_killed_and_said_so() {
 }
 
 #[test]
+fn a_second_interrupt_leaves_a_run_at_once_that_does_not_come_to_go_on() {
+    let sandbox = Sandbox::new();
+    sandbox.train("stuck", &["train.max_updates=3", "schedule.warmup_updates=0"]);
+    let pid = sandbox.path("pid");
+    let stuck = format!("trap '' TERM; echo $$ > {}; while :; do sleep 1; done", pid.display());
+    let program = script(
+        &sandbox,
+        "stand-in",
+        &format!("case $1 in probe) {};; worker) {stuck};; esac", answer(1, false, 0)),
+    );
+    let more = ["resume", "stuck", "--headless", "--device", "libtorch-cpu", "--set", "train.max_updates=6"];
+    let mut command = sandbox.command(&more);
+    let resuming = command
+        .env("TUI_TRAIN_LIBTORCH", program)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for("a worker", || text(&pid).ends_with('\n').then_some(()));
+    let record = text(sandbox.runs()[0].join("events.jsonl"));
+    signal("-INT", resuming.id());
+    // Signals that come together are one.
+    let mut pressed = 1;
+    let worker = Path::new("/proc").join(text(&pid).trim());
+    wait_for("the end of its worker", || {
+        pressed += usize::from(
+            pressed < 50
+                && Command::new("kill")
+                    .args(["-INT", &resuming.id().to_string()])
+                    .status()
+                    .unwrap()
+                    .success(),
+        );
+        (!worker.exists()).then_some(())
+    });
+    let output = resuming.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("the run is as it was"), "{said}");
+    assert_eq!(text(sandbox.runs()[0].join("events.jsonl")), record);
+    assert_eq!(sandbox.json(&["list", "--json"])["runs"][0]["state"], "done");
+}
+
+#[test]
 fn a_signal_to_the_worker_ends_the_run_with_a_checkpoint() {
     for name in ["-TERM", "-INT"] {
         let sandbox = Sandbox::new();

@@ -106,7 +106,7 @@ pub(crate) fn events(bytes: &[u8]) {
     if let Some(summary) = build(&record, finish) {
         drop(serde_json::to_vec(&summary));
     }
-    let _ = (view.peaks(), view.eta(), view.status(true));
+    let _ = (view.eta(), view.status(true));
 }
 
 /// `checkpoint.json`.

@@ -81,13 +81,13 @@ fn the_peaks_of_a_run_that_has_ended_are_those_of_its_summary() {
     let mut view = RunView::default();
     let early = Host { host_rss: Some(30), allocator: Some(3), allocator_peak: Some(4), ..Host::default() };
     view.apply(&Event::Host(early));
-    assert_eq!((view.peaks().allocator, view.peaks().host_rss), (Some(4), Some(30)));
+    assert_eq!((view.peaks.allocator, view.peaks.host_rss), (Some(4), Some(30)));
     let Event::RunEnded(mut ended) = recorded::ended(Reason::Finished, 5) else { unreachable!() };
     ended.summary.measured.peak_allocator_bytes = Some(900);
     ended.summary.measured.peak_gpu_device_bytes = Some(7);
     view.apply(&Event::RunEnded(ended));
     let peaks = Peaks { allocator: Some(900), host_rss: Some(30), gpu_device: Some(7), ..Peaks::default() };
-    assert_eq!(view.peaks(), peaks, "what the summary does not say is what was read");
+    assert_eq!(view.peaks, peaks, "what the summary does not say is what was read");
 }
 
 #[test]

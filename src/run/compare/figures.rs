@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::{Difference, Figures};
-use crate::run::{record::ValidationPoint, standing::State, summary::Standing, text};
+use crate::{
+    config::{Config, Task},
+    protocol::DataReport,
+    run::{record::ValidationPoint, standing::State, summary::Standing, text},
+};
 
 /// Fills in memory from the best source that all runs have, and names it.
 pub(super) fn memory(all: &[Standing], figures: &mut [Figures]) -> String {
@@ -27,11 +31,29 @@ pub(super) fn memory(all: &[Standing], figures: &mut [Figures]) -> String {
     "no figure that all runs have".to_owned()
 }
 
+/// Tells apart what losses are measured on: the task, its text wherever that lies, the tokenizer and what is held out. They
+/// compare only where this is the same.
+pub fn measured_on(config: &Config, data: &DataReport) -> String {
+    let kind = match config.model.arch.task() {
+        Task::LanguageModel => "language model",
+        Task::Classification => "classification",
+        Task::Own => config.model.name(),
+    };
+    if data.content.is_empty() {
+        let (tokenizer, held_out) = (&config.data.tokenizer, config.data.validation_fraction);
+        return format!("{kind}: {} {tokenizer:?} {held_out}", data.source);
+    }
+    format!("{kind}: {}", data.content)
+}
+
 /// Fills in the losses that can be compared, and says which they are.
 pub(super) fn losses(all: &[Standing], differences: &[Difference], figures: &mut [Figures]) -> String {
-    let text = ["data.source", "data.path", "data.tokenizer", "data.validation_fraction"];
-    if let Some(difference) = differences.iter().find(|difference| text.contains(&&*difference.key)) {
-        return format!("losses on different text do not compare ({} differs)", difference.key);
+    let on: Vec<String> = all.iter().map(|s| measured_on(&s.summary.config, &s.summary.data)).collect();
+    if on.iter().any(|other| *other != on[0]) {
+        let text = ["model.arch", "data.source", "data.path", "data.tokenizer", "data.validation_fraction"];
+        let found = differences.iter().find(|difference| text.contains(&&*difference.key));
+        let what = found.map_or("what the files hold", |difference| &difference.key);
+        return format!("losses on different text do not compare ({what} differs)");
     }
     // A run that broke off would keep the others from being compared where they have come to.
     let failed = |at: &usize| all[*at].state == State::Failed;

@@ -25,6 +25,18 @@ fn made(name: &str, set: &[&str], updates: u64, loss: f64, peak: Option<u64>) ->
     (folder, run)
 }
 
+/// A run whose data that is.
+fn made_on(content: &str, set: &[&str]) -> (tempfile::TempDir, RunDir) {
+    let (folder, run) = sample::run_with("run", set);
+    let mut header = sample::header(&run);
+    header.data.content = content.into();
+    let mut writer = EventWriter::create(&run, &header).unwrap();
+    writer.append(&sample::update(10, 3.0)).unwrap();
+    writer.append(&sample::validation(10, 2.5)).unwrap();
+    writer.append(&sample::run_ended(&run)).unwrap();
+    (folder, run)
+}
+
 fn of(runs: &[&(tempfile::TempDir, RunDir)]) -> Comparison {
     compare(&runs.iter().map(|(_, run)| run.clone()).collect::<Vec<_>>()).unwrap()
 }
@@ -47,6 +59,21 @@ fn two_runs_make_one_honest_sentence() {
     let json = serde_json::to_value(&compared).unwrap();
     assert_eq!(json["verdict"]["speed_ratio"], 1.0);
     assert_eq!(json["runs"][1]["config"]["optimizer"]["name"], "adafactor");
+}
+
+#[test]
+fn losses_compare_where_the_data_is_the_same_wherever_it_lies() {
+    let here = made_on("7f3a", &["data.path=a.txt"]);
+    let moved = made_on("7f3a", &["data.path=b.txt"]);
+    let written_again = made_on("90c1", &["data.path=a.txt"]);
+    let elsewhere = made_on("90c1", &["data.path=c.txt"]);
+    assert_eq!(of(&[&here, &moved]).verdict.loss_source, "final validation loss at update 10");
+    let words = |other: &_| of(&[&here, other]).verdict.loss_source;
+    let told = "losses on different text do not compare";
+    assert_eq!(words(&written_again), format!("{told} (what the files hold differs)"));
+    assert_eq!(words(&elsewhere), format!("{told} (data.path differs)"));
+    // Nothing is known of what older runs were trained on but where it was.
+    assert!(words(&made_on("", &["data.path=a.txt"])).starts_with(told));
 }
 
 #[test]

@@ -85,16 +85,16 @@ impl Peaks {
         }
     }
 
-    /// These, and the others where there is none.
-    pub fn or(self, other: Self) -> Self {
+    /// The larger of each.
+    pub fn most(self, other: Self) -> Self {
         Self {
-            allocator: self.allocator.or(other.allocator),
-            host_rss: self.host_rss.or(other.host_rss),
-            gpu_device: self.gpu_device.or(other.gpu_device),
-            gpu_process: self.gpu_process.or(other.gpu_process),
-            gpu_allocated: self.gpu_allocated.or(other.gpu_allocated),
-            gpu_reserved: self.gpu_reserved.or(other.gpu_reserved),
-            gpu_retries: self.gpu_retries.or(other.gpu_retries),
+            allocator: self.allocator.max(other.allocator),
+            host_rss: self.host_rss.max(other.host_rss),
+            gpu_device: self.gpu_device.max(other.gpu_device),
+            gpu_process: self.gpu_process.max(other.gpu_process),
+            gpu_allocated: self.gpu_allocated.max(other.gpu_allocated),
+            gpu_reserved: self.gpu_reserved.max(other.gpu_reserved),
+            gpu_retries: self.gpu_retries.max(other.gpu_retries),
         }
     }
 

@@ -33,6 +33,7 @@ use error::quoted;
 pub use error::WeightsError;
 pub use plan::Plan;
 
+use super::{bounded, own};
 use crate::config::ModelConfig;
 
 /// Longest index of shards that is read, in bytes.
@@ -129,11 +130,11 @@ impl Source {
         struct Index {
             weight_map: BTreeMap<String, String>,
         }
-        let length = std::fs::metadata(index).map_err(WeightsError::io(index))?.len();
+        let length = own::look_long(index).map_err(WeightsError::io(index))?.1;
         if length > LONGEST_INDEX {
             return Err(WeightsError::damaged(index, "is longer than an index of shards can be"));
         }
-        let text = std::fs::read(index).map_err(WeightsError::io(index))?;
+        let text = bounded::read(index, LONGEST_INDEX).map_err(WeightsError::io(index))?;
         let Index { weight_map } = serde_json::from_slice(&text).map_err(|error| {
             WeightsError::damaged(index, format!("is no index of shards with a weight_map: {error}"))
         })?;

@@ -10,7 +10,7 @@ use super::{
     element::{Element, Located},
     error::quoted,
 };
-use crate::run::text;
+use crate::run::{own, text};
 
 /// Longest header that is believed, in bytes.
 const LONGEST_HEADER: u64 = 100 << 20;
@@ -23,8 +23,7 @@ const LENGTH: u64 = 8;
 /// The file cannot be read, or is not what its header says.
 pub(super) fn open(path: &Path, number: usize) -> Result<(File, Vec<(String, Located)>), WeightsError> {
     let damaged = |problem: String| WeightsError::damaged(path, problem);
-    let file = File::open(path).map_err(WeightsError::io(path))?;
-    let length = file.metadata().map_err(WeightsError::io(path))?.len();
+    let (file, length) = own::look_long(path).map_err(WeightsError::io(path))?;
     if length < LENGTH {
         return Err(damaged(format!("is cut short: {length} bytes are no safetensors file")));
     }

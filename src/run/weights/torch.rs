@@ -11,7 +11,7 @@ use super::{
     objects::{Id, Node, Storage, View},
     pickle::{LONGEST_NAME, Pickle, Refusal},
 };
-use crate::run::text;
+use crate::run::{own, text};
 
 /// Longest pickle that is read, in bytes; that of a thousand tensors has a few hundred thousand.
 const LONGEST_PICKLE: u64 = 64 << 20;
@@ -37,7 +37,7 @@ pub(super) struct TorchFile {
 /// The file cannot be read, is no such archive, or wants to run something.
 pub(super) fn open(path: &Path, number: usize) -> Result<TorchFile, WeightsError> {
     let damaged = |problem: String| WeightsError::damaged(path, problem);
-    let file = File::open(path).map_err(WeightsError::io(path))?;
+    let file = own::look(path).map_err(WeightsError::io(path))?;
     let mut archive = Archive::open(&file).map_err(|problem| match problem {
         None => WeightsError::Legacy { path: path.to_owned() },
         Some(problem) => damaged(problem),

@@ -6,7 +6,10 @@ use super::Session;
 use crate::{
     app::run::Status,
     config::own,
-    run::{Queue, text::plain_lines},
+    run::{
+        Queue,
+        text::{plain_lines, shell_word},
+    },
 };
 
 impl Session {
@@ -28,33 +31,25 @@ impl Session {
             ));
         }
         let (Some(run), Some(status)) = (&self.watched, self.state.status()) else { return };
+        let (id, called) = (run.id(), shell_word(&run.called()));
         let mut text = if status == Status::Queued {
             format!(
-                "run {} waits in the queue and starts by itself\n  look again:  {program} attach {}\n  take it out: {program} stop {}\n",
-                run.id(),
-                run.id(),
-                run.id()
+                "run {id} waits in the queue and starts by itself\n  look again:  {program} attach {called}\n  take it out: {program} stop {called}\n"
             )
         } else if status.is_live() && crate::run::is_live(run) {
             format!(
-                "run {} goes on without the screens\n  look again:  {program} attach {}\n  stop it:     {program} stop {}\n",
-                run.id(),
-                run.id(),
-                run.id()
+                "run {id} goes on without the screens\n  look again:  {program} attach {called}\n  stop it:     {program} stop {called}\n"
             )
         } else {
             let go_on = match status {
                 Status::Ended(reason) if reason.is_complete() => String::new(),
                 _ if self.state.replay.is_some() => String::new(),
-                _ => format!("  go on:       {program} resume {}\n", run.id()),
+                _ => format!("  go on:       {program} resume {called}\n"),
             };
             let status = if self.state.replay.is_some() { "replayed" } else { status.as_str() };
             format!(
-                "run {}: {}\n{go_on}  look again:  {program} attach {}\n  the figures: {program} show {}\n",
-                run.id(),
-                status.replace('_', " "),
-                run.id(),
-                run.id()
+                "run {id}: {}\n{go_on}  look again:  {program} attach {called}\n  the figures: {program} show {called}\n",
+                status.replace('_', " ")
             )
         };
         text.push_str(&format!("  its folder:  {}\n", run.path().display()));

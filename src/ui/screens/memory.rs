@@ -22,7 +22,7 @@ const HEIGHT: u16 = 19;
 pub fn height(view: &RunView) -> u16 {
     let Some(host) = view.host.as_ref().filter(|host| host.gpu_allocated.is_some()) else { return HEIGHT };
     let ledger = view.header.as_ref().map(|header| header.ledger.clone()).unwrap_or_default();
-    let rows = rows(host, view.peaks(), &ledger);
+    let rows = rows(host, view.peaks, &ledger);
     let totals = [host.gpu_device_total.is_some(), host.gpu_retries > Some(0), !load(host).is_empty()];
     let shown = rows.len() + totals.into_iter().filter(|shown| *shown).count();
     // Frame, ledger with remainder, peak and limit, the line between, and the heading; what is measured; the processor; a note of two lines.
@@ -107,14 +107,14 @@ pub fn draw(state: &State, theme: &Theme, area: Rect, buffer: &mut Buffer) {
 /// Rows left of so many beside the ledger, the heading of what is measured, and what each source tells.
 fn spare(view: &RunView, ledger: &Ledger, height: u16) -> u16 {
     let none = Host::default();
-    let rows = rows(view.host.as_ref().unwrap_or(&none), view.peaks(), ledger);
+    let rows = rows(view.host.as_ref().unwrap_or(&none), view.peaks, ledger);
     let told = rows.iter().filter(|row| matches!(row, Row::Told { .. })).count() as u16;
     height.saturating_sub(waterfall::ROWS + 1 + told)
 }
 
 /// What the worker measured, and where each figure comes from.
 fn measured(view: &RunView, ledger: &Ledger, theme: &Theme, area: Rect, buffer: &mut Buffer) {
-    let peaks = view.peaks();
+    let peaks = view.peaks;
     if view.host.is_none() && !peaks.any() {
         write(area, 0, &Line::from(span("no measurement yet", Role::Dim, theme)), buffer);
         return;

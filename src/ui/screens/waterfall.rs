@@ -51,7 +51,7 @@ struct Rest {
 fn remainder(view: &RunView, ledger: &Ledger) -> Option<Rest> {
     let rest = |peak, source, short, long| Rest { short, long, peak, source };
     let gpu = view.header.as_ref().is_some_and(|header| on_gpu(&header.device));
-    let rest = match view.peaks() {
+    let rest = match view.peaks {
         Peaks { gpu_allocated: Some(peak), .. } => {
             rest(peak, "GPU tensors", "rest: temporary", "rest: temporary tensors")
         }
@@ -203,7 +203,7 @@ impl Limit {
 /// The limit of the device that trains: of the GPU or of this machine with what others hold of it; where that is not
 /// known, of this machine, with the run's own part.
 pub fn limit(state: &State, view: &RunView) -> Option<Limit> {
-    let peaks = view.peaks();
+    let peaks = view.peaks;
     let none = Host::default();
     let host = view.host.as_ref().unwrap_or(&none);
     if host.gpu_allocated.is_some() || peaks.gpu_allocated.is_some() {
@@ -272,7 +272,7 @@ mod tests {
         // A run that has ended: what others held then is not known.
         let mut state = recorded::short();
         let found = limit(&state, &state.run).unwrap();
-        let own = state.run.peaks().host_rss.unwrap();
+        let own = state.run.peaks.host_rss.unwrap();
         assert_eq!(found, Limit { total: 16 << 30, used: own, by: By::Process });
         assert_eq!(found.headroom(), None, "which is no headroom");
         assert!(found.told()[0].starts_with(" this process 31.0 MiB of 16.0 GiB"), "{:?}", found.told());
@@ -284,7 +284,7 @@ mod tests {
     fn the_headroom_of_a_machine_leaves_out_what_others_hold() {
         let mut state = recorded::watching(Screen::Train, "adamw");
         let mib = 1024 * 1024;
-        let own = state.run.peaks().host_rss.unwrap();
+        let own = state.run.peaks.host_rss.unwrap();
         if let Some(host) = &mut state.run.host {
             host.host_rss = Some(own - 5 * mib);
         }
@@ -299,7 +299,7 @@ mod tests {
     fn the_steps_end_at_the_peak_or_say_that_the_estimate_is_above_it() {
         let mut state = recorded::watching(Screen::Train, "adamw");
         let mut ledger = state.run.header.as_ref().unwrap().ledger.clone();
-        let peak = state.run.peaks().allocator.unwrap();
+        let peak = state.run.peaks.allocator.unwrap();
         let told = |state: &State, ledger: &Ledger| {
             remainder(&state.run, ledger).map(|rest| (rest.short, rest.peak, rest.source))
         };
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(remainder(&RunView::default(), &ledger), None);
         // libtorch on the processor: its allocator tells nothing, the process does.
         state.run = without_allocator(&state.run, "libtorch-cpu");
-        let rss = state.run.peaks().host_rss.unwrap();
+        let rss = state.run.peaks.host_rss.unwrap();
         assert_eq!(told(&state, &ledger), Some(("rest: process", rss, "RSS")));
         // On a GPU the process says nothing of the tensors.
         state.run = without_allocator(&state.run, "libtorch-cuda:0");

@@ -78,6 +78,9 @@ impl Engine<'_> {
         let left = stored::latest_checkpoint(&self.around.run).ok().flatten();
         match left.map(|checkpoint| checkpoint.update) {
             Some(update) => format!("; what is left is the checkpoint of update {update}"),
+            None if (1..=self.done.updates).contains(&self.around.config.checkpoint.every_updates) => {
+                "; no checkpoint could be written".to_owned()
+            }
             None => "; no checkpoint had been written, checkpoint.every_updates writes some".to_owned(),
         }
     }
