@@ -260,7 +260,12 @@ impl State {
     /// Takes what happened and says what to do.
     pub fn update(&mut self, msg: Msg) -> Vec<Effect> {
         let awaited = self.awaited_check();
+        let (open, said) = (self.overlay != Overlay::None, self.notice.as_ref().map(|notice| notice.until));
         let mut effects = self.take(msg);
+        // What was said before an overlay opened would hide the keys that close it.
+        if !open && self.overlay != Overlay::None && self.leaving.is_none() {
+            self.notice.take_if(|notice| Some(notice.until) == said);
+        }
         self.close_settled_question();
         if awaited.is_some() && self.awaited_check() != awaited {
             effects.insert(0, Effect::StopCheck);

@@ -38,7 +38,10 @@ use std::{
 };
 
 use anyhow::Context;
-use clap::{FromArgMatches, Parser, Subcommand};
+use clap::{
+    FromArgMatches, Parser, Subcommand,
+    error::{ContextKind, ContextValue},
+};
 
 use crate::{
     config::{Config, ConfigError},
@@ -134,6 +137,16 @@ pub fn refused(error: &ConfigError) -> i32 {
     BAD_USAGE
 }
 
+/// Where a flag of the screens belongs that stood before a command.
+fn before_its_command(error: &clap::Error) -> Option<String> {
+    let (Some(ContextValue::String(command)), Some(ContextValue::String(flag))) =
+        (error.get(ContextKind::InvalidSubcommand), error.get(ContextKind::PriorArg))
+    else {
+        return None;
+    };
+    Some(format!("flags of a command stand behind it: `tui-train {command} {flag}`"))
+}
+
 /// Runs the command line and returns the exit code.
 pub fn main() -> i32 {
     let parsed = examples::command().try_get_matches().and_then(|matches| {
@@ -145,6 +158,9 @@ pub fn main() -> i32 {
             let code = if error.use_stderr() { BAD_USAGE } else { 0 };
             // A reader that has gone wants no help text.
             let _ = error.print();
+            if let Some(hint) = before_its_command(&error) {
+                output::message(&hint);
+            }
             return code;
         }
     };

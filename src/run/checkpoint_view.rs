@@ -291,11 +291,12 @@ impl CheckpointView {
     }
 }
 
-/// The name that is written most like `text`.
+/// The name that is written most like `text`, if one is like it at all.
 pub fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     names
         .map(|name| (strsim::jaro_winkler(text, name), name))
         .max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(likeness, _)| *likeness > 0.6)
         .map(|(_, name)| name.to_owned())
 }
 

@@ -1,5 +1,7 @@
 //! The runs of a chart by letter and name, in as much room as there is: every run is there, shortened where it must be.
 
+use std::collections::HashSet;
+
 use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
 
@@ -39,9 +41,15 @@ pub fn runs(runs: &[(usize, &str)], room: usize, theme: &Theme) -> Vec<Span<'sta
         taken <= room
     });
     let width = width.map_or(0, |width| if width < SHORTEST { 0 } else { width });
+    let told: Vec<String> = runs.iter().map(|(_, name)| format::elide(name, width)).collect();
+    let distinct = |names: &[String]| names.iter().collect::<HashSet<_>>().len();
+    let whole: Vec<&str> = runs.iter().map(|(_, name)| *name).collect();
+    let own = own_words(&whole);
+    let short: Vec<String> = own.iter().map(|name| format::elide(name, width)).collect();
+    let told = if distinct(&short) > distinct(&told) { short } else { told };
     let mut left = room;
     let mut spans = Vec::with_capacity(runs.len());
-    for (at, name) in runs {
+    for ((at, _), name) in runs.iter().zip(&told) {
         let text = text(*at, name, width);
         match left.checked_sub(text.width()) {
             Some(rest) => left = rest,
@@ -50,6 +58,20 @@ pub fn runs(runs: &[(usize, &str)], room: usize, theme: &Theme) -> Vec<Span<'sta
         spans.push(span(text, Role::Run(*at), theme));
     }
     spans
+}
+
+/// The names without the words that all of them begin or end with; of each some word is left.
+fn own_words(names: &[&str]) -> Vec<String> {
+    let words: Vec<Vec<&str>> = names.iter().map(|name| name.split(' ').collect()).collect();
+    let spare = words.iter().map(|words| words.len() - 1).min().unwrap_or(0);
+    let shared = |word: &dyn Fn(&[&str]) -> String| {
+        words.iter().all(|words_of_one| word(words_of_one) == word(&words[0]))
+    };
+    let front = (0..spare).take_while(|&at| shared(&|words| words[at].to_owned())).count();
+    let back = (front..spare)
+        .take_while(|&at| shared(&|words| words[words.len() - 1 - (at - front)].to_owned()))
+        .count();
+    words.iter().map(|words| words[front..words.len() - back].join(" ")).collect()
 }
 
 fn text(at: usize, name: &str, width: usize) -> String {
@@ -84,6 +106,9 @@ mod tests {
         assert_eq!(told(&names, 12), "A B C ");
         assert_eq!(told(&names, 4), "A B ", "what has no room at all is left out");
         assert_eq!(told(&[], 10), "");
+        let alike = ["gr adamw seed=2", "gr adafactor seed=2"];
+        assert_eq!(told(&alike, 60), "A gr adamw seed=2 B gr adafactor seed=2 ");
+        assert_eq!(told(&alike, 26), "A adamw B adafactor ", "what all have in common gives way first");
         for room in 0..60 {
             assert!(told(&names, room).width() <= room);
         }

@@ -40,6 +40,14 @@ fn a_resolved_configuration_can_be_read_again() {
 }
 
 #[test]
+fn a_flag_of_a_command_that_stands_before_it_is_told_its_place() {
+    let output = Sandbox::new().run(&["--ascii", "attach", "latest"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("flags of a command stand behind it: `tui-train attach --ascii`"), "{said}");
+}
+
+#[test]
 fn settings_without_effect_are_said() {
     let sandbox = Sandbox::new();
     let text = sandbox.file("rows.csv", "text,label\n".to_owned() + &"a,b\n".repeat(200));

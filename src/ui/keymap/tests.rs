@@ -1,5 +1,5 @@
 use super::*;
-use crate::app::{action::ACTIONS, palette, recorded};
+use crate::app::{action::ACTIONS, focus::Overlay, palette, recorded};
 
 #[test]
 fn no_key_is_told_twice_at_the_bottom() {
@@ -98,6 +98,22 @@ fn keys_go_to_the_text_while_it_is_typed() {
     assert!(matches!(press(KeyCode::Tab), Some(Msg::SubmitAndNext)));
     let interrupt = translate(&keys, &state, KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
     assert!(matches!(interrupt, Some(Msg::Action(Action::Interrupt))));
+}
+
+#[test]
+fn the_commands_are_gone_through_by_lines_and_pages_while_one_is_typed() {
+    let mut state = recorded::watching(Screen::Train, "adamw");
+    state.update(Msg::Action(Action::Palette));
+    let chosen = |state: &State| match &state.overlay {
+        Overlay::Palette(palette) => palette.selected,
+        other => panic!("{other:?}"),
+    };
+    for (code, at) in [(KeyCode::Down, 1), (KeyCode::PageDown, 17), (KeyCode::Up, 16), (KeyCode::PageUp, 0)] {
+        let key = KeyEvent::new(code, KeyModifiers::NONE);
+        let msg = translate(&Keymap::default(), &state, key).unwrap();
+        state.update(msg);
+        assert_eq!(chosen(&state), at, "{code:?}");
+    }
 }
 
 #[test]

@@ -50,9 +50,12 @@ pub(in crate::run::export) fn learned_from(summary: &Summary) -> String {
 /// What a language model learns from.
 fn text(data: &DataReport) -> String {
     format!(
-        "{}: {} documents, {}; {} training tokens in {} sequences, {} validation tokens in {}.",
+        "{}: {}, {}; {} training tokens in {} sequences, {} validation tokens in {}.",
         plain(&data.source),
-        count(data.documents),
+        match data.documents {
+            1 => "one document".to_owned(),
+            many => format!("{} documents", count(many)),
+        },
         bytes(data.bytes),
         count(data.train_tokens),
         count(data.train_sequences),
