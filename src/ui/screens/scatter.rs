@@ -42,7 +42,7 @@ pub fn draw(state: &State, focused: bool, theme: &Theme, area: Rect, buffer: &mu
     let left = runs.rows.len() - points.len();
     let note = match left {
         0 => " line: Pareto front ".to_owned(),
-        left if area.width < 56 => format!(" line: Pareto front; {left} left out "),
+        left if area.width < 70 => format!(" line: Pareto front; {left} left out "),
         left => format!(" line: Pareto front; {left} left out: other data, or not measured so "),
     };
     corner(area, &note, theme, buffer);
@@ -128,7 +128,7 @@ mod tests {
         let ids: Vec<String> = rows.iter().map(|row| row.id.clone()).collect();
         state.update(Msg::Runs(rows));
         (state.runs.marked, state.runs.scatter) = (ids, true);
-        let area = Rect::new(0, 0, 70, 16);
+        let area = Rect::new(0, 0, 72, 16);
         let mut buffer = Buffer::empty(area);
         draw(&state, false, &Theme::default(), area, &mut buffer);
         let drawn: String = area.positions().map(|at| buffer[at].symbol()).collect();
