@@ -47,7 +47,6 @@ pub struct RunView {
     pub window: Option<Window>,
     pub validation: Option<Validation>,
     pub host: Option<Host>,
-    /// The most resident bytes seen in a reading.
     /// The most that was measured: by the readings in the record, which are seconds apart and may miss a short run
     /// altogether, and by the summaries of its processes that have ended.
     pub peaks: Peaks,

@@ -137,14 +137,19 @@ pub fn refused(error: &ConfigError) -> i32 {
     BAD_USAGE
 }
 
-/// Where a flag of the screens belongs that stood before a command.
+/// Where a flag of the screens belongs that stood before a command that has it.
 fn before_its_command(error: &clap::Error) -> Option<String> {
-    let (Some(ContextValue::String(command)), Some(ContextValue::String(flag))) =
+    let (Some(ContextValue::String(name)), Some(ContextValue::String(flag))) =
         (error.get(ContextKind::InvalidSubcommand), error.get(ContextKind::PriorArg))
     else {
         return None;
     };
-    Some(format!("flags of a command stand behind it: `tui-train {command} {flag}`"))
+    // Without the name of its value.
+    let flag = flag.split(' ').next()?;
+    let command = examples::command();
+    let has = |argument: &clap::Arg| argument.get_long() == flag.strip_prefix("--");
+    let known = command.find_subcommand(name)?.get_arguments().any(has);
+    known.then(|| format!("{flag} stands behind its command: `tui-train {name} {flag}`"))
 }
 
 /// Runs the command line and returns the exit code.

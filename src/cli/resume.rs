@@ -13,8 +13,8 @@ use super::{
     settings,
 };
 use crate::{
-    config::{Config, ConfigError, change, fields},
-    run::{Home, RunDir, launch},
+    config::{Config, ConfigError, change, fields, own},
+    run::{Home, RunDir, launch, text::shell_word},
 };
 
 /// Which run, and what is to change.
@@ -57,7 +57,11 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     drop(waiting);
     let (from, notes) = match begun {
         Err(_) if presses.as_ref().is_some_and(|presses| presses.load(Relaxed) > 1) => {
-            output::message("the worker was ended before it went on: the run is as it was");
+            output::message(&format!(
+                "the worker was ended before it went on; go on with the run: {} resume {}",
+                own::program(),
+                shell_word(&run.called())
+            ));
             return Ok(INTERRUPTED);
         }
         begun => begun?,

@@ -219,9 +219,7 @@ impl Dataset {
         };
         encoder.fits(Task::LanguageModel, vocab_size)?;
         encoder.ends_documents(report.documents)?;
-        report
-            .notes
-            .extend(encoder.unknown_of(&String::from_utf8_lossy(&train[..train.len().min(LOOKED_AT)])));
+        report.notes.extend(encoder.unknown_of(&train[..train.len().min(LOOKED_AT)]));
         let (train, validation) = encode::kept_or_made(store, &key, &encoder, [train, validation])?;
         Self::opened(Opened { train, validation, report, encoder }, seq_len)
     }
@@ -276,7 +274,7 @@ impl Dataset {
             validation_sequences: parts.validation.len(),
             left_out: examples.left_out.counts.clone(),
             left_out_named: examples.left_out.named.clone(),
-            notes: encoder.unknown_of(&examples.beginning(LOOKED_AT)).into_iter().collect(),
+            notes: encoder.unknown_of(examples.beginning(LOOKED_AT).as_bytes()).into_iter().collect(),
             content,
             labels: classes.names,
         };

@@ -151,10 +151,11 @@ impl RunDir {
         &self.id
     }
 
-    /// What a command calls it by: its id where it lies among the runs of a state folder, elsewhere its path.
+    /// What a command calls it by: its id where it lies among the runs of the state folder, elsewhere its path.
     pub fn called(&self) -> String {
-        let among_runs = self.path.parent().is_some_and(|folder| folder.ends_with("runs"));
-        if among_runs { self.id.clone() } else { self.path.display().to_string() }
+        let runs = Home::from_env().ok().and_then(|home| fs::canonicalize(home.runs()).ok());
+        let folder = self.path.parent().and_then(|folder| fs::canonicalize(folder).ok());
+        if runs.is_some() && runs == folder { self.id.clone() } else { self.path.display().to_string() }
     }
 
     /// The folder.

@@ -90,7 +90,8 @@ mod tests {
                     --name 'it'\\''s large'";
         assert_eq!(anew, GoesOn::By(told.to_owned()));
         sample::checkpoint(&run, 3);
-        let fork = format!("tui-train fork {} --set train.accumulate=4 --set train.micro_batch=2", run.id());
+        let fork =
+            format!("tui-train fork {} --set train.accumulate=4 --set train.micro_batch=2", run.called());
         assert_eq!(after_out_of_memory(&run, &smaller()).unwrap(), GoesOn::By(fork));
         assert_eq!(after_out_of_memory(&run, &[]).unwrap(), GoesOn::Not, "nothing would help");
     }

@@ -9,7 +9,6 @@ use std::{
 };
 
 use anyhow::Context;
-use rustix::process::{Pid, Signal, kill_process};
 
 use super::{
     Home, RunDir, RunError, checkpoint, death, last,
@@ -163,7 +162,7 @@ fn settle(
 
 /// Starts a worker that goes on with a run where it stood, with these settings changed. Returns once it has said in the
 /// record that it does; what it says begins at the byte returned, beside which stands what a person should know of the
-/// choice of its program. `presses` counts interrupts: the first has the worker stop as soon as it can, the second ends it.
+/// choice of its program. `presses` counts interrupts: of the first whoever follows the run tells the worker, the second ends it.
 ///
 /// # Errors
 /// The run is live or finished, a setting cannot be changed, or the worker ends before it goes on.
@@ -193,14 +192,10 @@ pub fn resume(run: &RunDir, set: &[String], presses: &AtomicUsize) -> anyhow::Re
     let length = || std::fs::metadata(run.events()).map_or(0, |file| file.len());
     let from = length();
     let mut child = spawn(run, &program, &arguments)?;
-    let mut told = 0;
     while length() <= from {
-        let pressed = presses.load(Relaxed);
-        if pressed > told {
-            told = pressed;
+        if presses.load(Relaxed) > 1 {
             // It may just have ended.
-            let _ =
-                kill_process(Pid::from_child(&child), if pressed > 1 { Signal::KILL } else { Signal::TERM });
+            let _ = child.kill();
         }
         if let Some(status) = child.try_wait().context("cannot look after the worker")?
             && length() <= from

@@ -33,9 +33,13 @@ impl Stamp {
 /// Entries of ended runs by their ids.
 pub(super) type Known = HashMap<String, (Stamp, RunEntry)>;
 
+/// Changes with what an entry tells.
+const TELLS: u32 = 2;
+
 #[derive(Serialize)]
 struct Written<'a> {
     schema: u32,
+    tells: u32,
     version: &'a str,
     runs: Vec<(Stamp, &'a RunEntry)>,
 }
@@ -43,6 +47,7 @@ struct Written<'a> {
 #[derive(Deserialize)]
 struct Read {
     schema: u32,
+    tells: u32,
     version: String,
     runs: Vec<(Stamp, RunEntry)>,
 }
@@ -56,18 +61,16 @@ pub(super) fn load(home: &Home) -> Known {
     let read = bounded::read(&path(home), LONGEST)
         .ok()
         .and_then(|bytes| serde_json::from_slice::<Read>(&bytes).ok());
-    let Some(Read { runs, .. }) =
-        read.filter(|read| read.schema == SCHEMA && read.version == env!("CARGO_PKG_VERSION"))
-    else {
-        return Known::new();
-    };
+    let ours =
+        |read: &Read| (read.schema, read.tells, &*read.version) == (SCHEMA, TELLS, env!("CARGO_PKG_VERSION"));
+    let Some(Read { runs, .. }) = read.filter(ours) else { return Known::new() };
     runs.into_iter().map(|(stamp, entry)| (entry.run.clone(), (stamp, entry))).collect()
 }
 
 /// Keeps them. A folder that cannot be written makes lists slower, and nothing else.
 pub(super) fn save(home: &Home, known: &Known) {
     let runs = known.values().map(|(stamp, entry)| (*stamp, entry)).collect();
-    let written = Written { schema: SCHEMA, version: env!("CARGO_PKG_VERSION"), runs };
+    let written = Written { schema: SCHEMA, tells: TELLS, version: env!("CARGO_PKG_VERSION"), runs };
     let Ok(bytes) = serde_json::to_vec(&written) else { return };
     let temporary = home.path().join(format!(".list.json.tmp-{}", std::process::id()));
     let done = fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path(home)));

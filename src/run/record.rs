@@ -150,9 +150,8 @@ impl Record {
                 let peaks = self.totals.peaks;
                 self.go_back(resumed.from_update);
                 // What earlier processes needed is needed still, unless this one trains elsewhere.
-                if self.header.as_ref().is_some_and(|header| resumed.stays_on(&header.device)) {
-                    self.totals.peaks = self.totals.peaks.most(peaks);
-                }
+                let stays = self.header.as_ref().is_none_or(|header| resumed.stays_on(&header.device));
+                self.totals.peaks = if stays { peaks } else { Peaks::default() };
                 self.changed.extend(resumed.changed.into_iter().map(|[key, before, _]| SettingChange {
                     from_update: resumed.from_update,
                     key,

@@ -117,24 +117,24 @@ pub fn build(record: &Record, finish: Finish) -> Option<Summary> {
 
 /// The summary of the run in that folder, which may be a copy: its commands are about this one.
 pub fn of_folder(mut summary: Summary, run: &RunDir) -> Summary {
-    let (was, is) = (shell_word(&summary.run), shell_word(&run.called()));
-    if was == is {
-        return summary;
-    }
-    summary.show_command = about(&summary.show_command, &was, &is);
-    summary.resume_command = summary.resume_command.map(|command| about(&command, &was, &is));
+    let called = shell_word(&run.called());
+    summary.show_command = about(&summary.show_command, &called);
+    summary.resume_command = summary.resume_command.map(|command| about(&command, &called));
     run.id().clone_into(&mut summary.run);
     summary
 }
 
-/// A command about a run, about another one. One that shows or resumes may name it by a path where it once lay.
-fn about(command: &str, was: &str, is: &str) -> String {
-    for verb in [" show ", " resume "] {
-        if let Some((program, _)) = command.split_once(verb).filter(|(program, _)| !program.contains(' ')) {
-            return format!("{program}{verb}{is}");
+/// A command that shows, resumes or forks a run, with that one in its place; any other as it is.
+fn about(command: &str, called: &str) -> String {
+    for verb in [" show ", " resume ", " fork "] {
+        if let Some((program, rest)) = command.split_once(verb).filter(|(program, _)| !program.contains(' '))
+        {
+            // Its name is one word, in quotes where it has spaces of its own.
+            let end = if rest.starts_with('\'') { rest.find("' ").map(|at| at + 1) } else { rest.find(' ') };
+            return format!("{program}{verb}{called}{}", end.map_or("", |end| &rest[end..]));
         }
     }
-    command.replacen(&format!(" {was}"), &format!(" {is}"), 1)
+    command.to_owned()
 }
 
 fn warnings(record: &Record) -> Vec<Alert> {

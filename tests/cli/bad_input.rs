@@ -41,10 +41,18 @@ fn a_resolved_configuration_can_be_read_again() {
 
 #[test]
 fn a_flag_of_a_command_that_stands_before_it_is_told_its_place() {
-    let output = Sandbox::new().run(&["--ascii", "attach", "latest"]);
-    assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("flags of a command stand behind it: `tui-train attach --ascii`"), "{said}");
+    let sandbox = Sandbox::new();
+    let said = |arguments: &[&str]| {
+        let output = sandbox.run(arguments);
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let ascii = said(&["--ascii", "attach", "latest"]);
+    assert!(ascii.contains("--ascii stands behind its command: `tui-train attach --ascii`"), "{ascii}");
+    let theme = said(&["--theme", "dark", "attach", "latest"]);
+    assert!(theme.contains("`tui-train attach --theme`"), "{theme}");
+    let none = said(&["--ascii", "list"]);
+    assert!(!none.contains("stands behind"), "list has no such flag: {none}");
 }
 
 #[test]

@@ -166,6 +166,12 @@ fn a_copy_is_spoken_of_as_itself() {
     assert_eq!(shown(&beside)["run"], backup.as_str());
     let path = std::fs::canonicalize(&elsewhere).unwrap();
     assert_eq!(shown(&elsewhere)["show_command"], format!("tui-train show '{}'", path.display()));
+    // Among the runs of another state folder an id would mean the first.
+    let other = sandbox.path("other/runs").join(id);
+    std::fs::create_dir_all(other.parent().unwrap()).unwrap();
+    std::fs::rename(&elsewhere, &other).unwrap();
+    let path = std::fs::canonicalize(&other).unwrap();
+    assert_eq!(shown(&other)["resume_command"], format!("tui-train resume {}", path.display()));
     let listed = sandbox.json(&["list", "--json"]);
     let of =
         |run: &str| listed["runs"].as_array().unwrap().iter().find(|row| row["run"] == run).unwrap().clone();

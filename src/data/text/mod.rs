@@ -42,6 +42,8 @@ use scan::{Scan, Side};
 
 /// Changes with what becomes of a text.
 const VERSION: u32 = 1;
+/// Changes with what is said of a text, which is kept beside its tokens.
+const SAID: u32 = 2;
 
 /// Bytes of text that teach a vocabulary at most: more would change little, and all its words are in memory meanwhile.
 const TEACHES: usize = 32 << 20;
@@ -109,6 +111,7 @@ pub(super) fn open(
         place.as_os_str().as_encoded_bytes(),
         wanted.field.as_bytes(),
         settings.as_bytes(),
+        &SAID.to_le_bytes(),
     ]);
     if let Some(opened) = store.and_then(|store| kept(store, wanted.tokenizer, &text_key)) {
         opened.encoder.fits(Task::LanguageModel, wanted.vocab_size)?;
@@ -137,7 +140,7 @@ pub(super) fn open(
         ));
     }
     if let Ready::Now(encoder) = &ready {
-        report.notes.extend(encoder.unknown_of(&String::from_utf8_lossy(&scan.beginning)));
+        report.notes.extend(encoder.unknown_of(&scan.beginning));
     }
     let tokens_key = key([&scan.digest[..], settings.as_bytes()]);
     report.content.clone_from(&tokens_key);

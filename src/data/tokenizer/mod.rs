@@ -90,7 +90,7 @@ pub(in crate::data) struct EncodedRow {
 
 impl Encoder {
     /// Says which characters at the beginning of a text are not known; nothing when all are.
-    pub(in crate::data) fn unknown_of(&self, beginning: &str) -> Option<String> {
+    pub(in crate::data) fn unknown_of(&self, beginning: &[u8]) -> Option<String> {
         match self {
             Self::Bytes => None,
             Self::File(encoder) => unknown::note(encoder, beginning),

@@ -149,10 +149,13 @@ fn documents_end_with_the_tokenizers_own_mark() {
 #[test]
 fn what_a_tokenizer_does_not_know_of_a_text_is_counted_and_named() {
     let (folder, encoder) = wordpiece();
-    assert_eq!(encoder.unknown_of("the suns set.\0The moon"), None);
-    assert_eq!(Encoder::Bytes.unknown_of("Привет"), None);
+    assert_eq!(encoder.unknown_of(b"the suns set.\0The moon"), None);
+    assert_eq!(Encoder::Bytes.unknown_of("Привет".as_bytes()), None);
+    let long = "the sun ".repeat(20_000);
+    assert_eq!(encoder.unknown_of(&long.as_bytes()[..unknown::LOOKED_AT + 1]), None, "cut within a word");
+    assert_eq!(encoder.unknown_of("the\u{301} sun\u{ad}s".as_bytes()), None, "what a normalizer removes");
     // A word with a part that is not known is lost whole.
-    let told = encoder.unknown_of("the день sunny\0a moon").unwrap();
+    let told = encoder.unknown_of("the день sunny\0a moon".as_bytes()).unwrap();
     assert!(told.ends_with(
         "does not know 9 of the 17 characters at the beginning of the text, such as `д`, `е`, `н`: they become `[UNK]`"
     ), "{told}");
@@ -163,7 +166,7 @@ fn what_a_tokenizer_does_not_know_of_a_text_is_counted_and_named() {
                   "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
                   "vocab": {"s": 0, "u": 1, "n": 2, "su": 3}, "merges": ["s u"]}}"#;
     fs::write(&path, bpe).unwrap();
-    let told = open(&path).unwrap().unknown_of("sun сон").unwrap();
+    let told = open(&path).unwrap().unknown_of("sun сон".as_bytes()).unwrap();
     assert!(
         told.ends_with(
             "3 of the 6 characters at the beginning of the text, such as `с`, `о`, `н`: they are lost"

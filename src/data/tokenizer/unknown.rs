@@ -1,6 +1,7 @@
 //! What a tokenizer does not know of a text: that is lost, or becomes one token for everything unknown.
 
 use serde::Deserialize;
+use unicode_width::UnicodeWidthChar;
 
 use super::{FileEncoder, unborne};
 use crate::data::tokens::SEPARATOR;
@@ -22,6 +23,17 @@ struct Model {
     unk_id: Option<u32>,
 }
 
+/// The beginning of a text without the word that it breaks off in, if it was cut.
+fn whole_words(beginning: &[u8]) -> &[u8] {
+    if beginning.len() < LOOKED_AT {
+        return beginning;
+    }
+    let between = |byte: &u8| byte.is_ascii_whitespace() || *byte == SEPARATOR;
+    // A text without any is cut between two characters.
+    let valid = || beginning.utf8_chunks().next().map_or(0, |chunk| chunk.valid().len());
+    &beginning[..beginning.iter().rposition(between).unwrap_or_else(valid)]
+}
+
 /// The token for what is unknown, if there is one.
 pub(super) fn token(json: &[u8], tokenizer: &tokenizers::Tokenizer) -> Option<(u32, String)> {
     let Model { unk_token, unk_id } = serde_json::from_slice::<File>(json).ok()?.model;
@@ -30,14 +42,12 @@ pub(super) fn token(json: &[u8], tokenizer: &tokenizers::Tokenizer) -> Option<(u
 }
 
 /// Says which characters at the beginning of a text the tokenizer does not know; nothing when it knows them all.
-pub(in crate::data) fn note(encoder: &FileEncoder, text: &str) -> Option<String> {
-    let text = &text[..text.floor_char_boundary(LOOKED_AT)];
+pub(in crate::data) fn note(encoder: &FileEncoder, beginning: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(whole_words(beginning));
     let (mut all, mut unknown, mut named) = (0_u64, 0_u64, Vec::new());
     for document in text.split(char::from(SEPARATOR)) {
         let known = encoder.known(document)?;
-        for (at, sign) in
-            document.char_indices().filter(|(_, sign)| !sign.is_whitespace() && !sign.is_control())
-        {
+        for (at, sign) in document.char_indices().filter(|(_, sign)| counts(*sign)) {
             all += 1;
             if known[at] {
                 continue;
@@ -60,6 +70,11 @@ pub(in crate::data) fn note(encoder: &FileEncoder, text: &str) -> Option<String>
             such.join(", ")
         )
     })
+}
+
+/// Whether something is lost with it: spaces and signs without a width are what normalizers remove.
+fn counts(sign: char) -> bool {
+    !sign.is_whitespace() && sign != '\u{ad}' && sign.width().is_some_and(|columns| columns > 0)
 }
 
 impl FileEncoder {

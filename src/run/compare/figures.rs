@@ -52,8 +52,18 @@ pub(super) fn losses(all: &[Standing], differences: &[Difference], figures: &mut
     if on.iter().any(|other| *other != on[0]) {
         let text = ["model.arch", "data.source", "data.path", "data.tokenizer", "data.validation_fraction"];
         let found = differences.iter().find(|difference| text.contains(&&*difference.key));
-        let what = found.map_or("what the files hold", |difference| &difference.key);
-        return format!("losses on different text do not compare ({what} differs)");
+        let own = |standing: &Standing| {
+            let model = &standing.summary.config.model;
+            (model.arch.task() == Task::Own).then(|| model.name().to_owned())
+        };
+        let unknown = all.iter().any(|standing| standing.summary.data.content.is_empty());
+        let why = match found {
+            _ if all.iter().any(|standing| own(standing) != own(&all[0])) => "the task differs".to_owned(),
+            Some(difference) => format!("{} differs", difference.key),
+            None if unknown => "what one of them was trained on is not recorded".to_owned(),
+            None => "what the files hold differs".to_owned(),
+        };
+        return format!("losses on different text do not compare ({why})");
     }
     // A run that broke off would keep the others from being compared where they have come to.
     let failed = |at: &usize| all[*at].state == State::Failed;

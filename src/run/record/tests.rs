@@ -67,7 +67,11 @@ fn a_resumed_run_is_what_it_would_be_without_the_updates_it_dropped() {
     let mut told = fold(&[&start[..], &lost, &resumed, &after].concat());
     assert_eq!(told.resumed, [2]);
     told.resumed.clear();
-    assert_eq!(told, fold(&[&start[..], &after].concat()));
+    let without = fold(&[&start[..], &after].concat());
+    // What the process needed that made them is told still.
+    assert_eq!(told.totals.peaks.allocator, Some(900));
+    told.totals.peaks = without.totals.peaks;
+    assert_eq!(told, without);
 }
 
 #[test]
@@ -86,7 +90,8 @@ fn a_changed_setting_is_known_with_the_update_from_which_it_holds() {
 fn a_run_that_resumes_without_a_checkpoint_starts_over() {
     let record = fold(&[update(1, 5.0), host(1, 9), Event::resumed(0)]);
     assert_eq!((record.updates(), record.best_train_loss()), (0, None));
-    assert_eq!(record.totals, Totals::default());
+    let peaks = Peaks { allocator: Some(9), ..Peaks::default() };
+    assert_eq!(record.totals, Totals { peaks, ..Totals::default() }, "what was needed is told still");
 }
 
 #[test]
@@ -168,4 +173,20 @@ fn a_record_is_read_from_its_folder_with_its_bad_lines_counted() {
     let mut seen = 0;
     let record = Record::read_with(&run, |_| seen += 1).unwrap();
     assert_eq!((seen, record.skipped_lines, record.updates()), (2, 1, 1));
+}
+
+#[test]
+fn what_was_needed_is_needed_still_after_a_resumption_unless_it_trains_elsewhere() {
+    let (_folder, run) = sample::run("peaks");
+    let header = sample::header(&run);
+    let elsewhere = Header { device: "libtorch-cpu".into(), ..header.clone() };
+    for (moved, peak) in [(None, Some(900)), (Some(Box::new(elsewhere)), None)] {
+        let mut record = Record::default();
+        record.apply(&Event::Header(Box::new(header.clone())));
+        record.apply(&sample::update(1, 3.0));
+        let host = Host { allocator_peak: Some(900), ..Host::default() };
+        record.apply(&Event::Host(host));
+        record.apply(&Event::Resumed(Box::new(Resumed { header: moved, ..Resumed::default() })));
+        assert_eq!(record.totals.peaks.allocator, peak);
+    }
 }

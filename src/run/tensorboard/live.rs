@@ -72,15 +72,17 @@ impl Live {
     /// How the state lies in the last checkpoint.
     fn histograms(&mut self, largest: u64) -> io::Result<()> {
         let Ok(Some(last)) = checkpoint::latest_checkpoint(&self.run) else { return Ok(()) };
-        if self.told == Some(last.update) || fs::metadata(last.optimizer())?.len() > largest {
+        // It may just have been removed for a newer one.
+        let Ok(state) = fs::metadata(last.optimizer()) else { return Ok(()) };
+        if self.told == Some(last.update) || state.len() > largest {
             return Ok(());
         }
-        self.told = Some(last.update);
         match self.recorder.checkpoint(&last) {
-            Err(ExportError::Write(error)) => Err(error),
-            // It may just have been removed for a newer one.
-            Ok(()) | Err(ExportError::Run(_)) => Ok(()),
+            Ok(()) => self.told = Some(last.update),
+            Err(ExportError::Write(error)) => return Err(error),
+            Err(ExportError::Run(_)) => {}
         }
+        Ok(())
     }
 }
 

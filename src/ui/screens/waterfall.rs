@@ -210,8 +210,10 @@ pub fn limit(state: &State, view: &RunView) -> Option<Limit> {
         let total = host.gpu_device_total?;
         let now = host.gpu_device_used;
         let others = now.zip(host.gpu_process_used).and_then(|(all, own)| all.checked_sub(own));
+        // While it trains, what others once held says nothing of what is free.
+        let told = peaks.gpu_device.filter(|_| view.ended.is_some());
         let at_peak = others.zip(peaks.gpu_process).map(|(others, own)| others + own);
-        return Some(Limit { total, used: at_peak.max(now).max(peaks.gpu_device)?, by: By::Gpu });
+        return Some(Limit { total, used: at_peak.max(now).max(told)?, by: By::Gpu });
     }
     let own = peaks.host_rss?;
     if let Some(machine) = state.machine() {

@@ -64,6 +64,9 @@ impl Engine<'_> {
         if self.phase == Phase::LastValidation {
             if self.last_checkpoint == Some(self.done.updates) {
                 sentence.push_str(&format!("; the checkpoint of update {} is written", self.done.updates));
+            } else {
+                sentence.push_str("; the last checkpoint was not written");
+                sentence.push_str(&self.what_is_left());
             }
         } else if !self.intact && self.done.updates > 0 {
             sentence.push_str(&self.what_is_left());
@@ -71,12 +74,16 @@ impl Engine<'_> {
         (fault.reason(), Some(sentence))
     }
 
+    /// The update of the newest checkpoint on the disk.
+    fn newest_left(&mut self) -> Option<u64> {
+        // One may be on its way there.
+        let _ = self.keeper.wait();
+        stored::latest_checkpoint(&self.around.run).ok().flatten().map(|checkpoint| checkpoint.update)
+    }
+
     /// The end of a sentence about parameters that are lost.
     fn what_is_left(&mut self) -> String {
-        // One may be on its way to the disk.
-        let _ = self.keeper.wait();
-        let left = stored::latest_checkpoint(&self.around.run).ok().flatten();
-        match left.map(|checkpoint| checkpoint.update) {
+        match self.newest_left() {
             Some(update) => format!("; what is left is the checkpoint of update {update}"),
             None if (1..=self.done.updates).contains(&self.around.config.checkpoint.every_updates) => {
                 "; no checkpoint could be written".to_owned()
@@ -88,7 +95,11 @@ impl Engine<'_> {
     /// Why a run whose last checkpoint is not on the disk has failed, though all of its updates are made: nobody has what they
     /// came to.
     fn unkept(&mut self, error: &io::Error) -> String {
-        let (updates, left) = (self.done.updates, self.what_is_left());
+        let updates = self.done.updates;
+        let left = self.newest_left().map_or_else(
+            || "; no checkpoint could be written".to_owned(),
+            |update| format!("; what is left is the checkpoint of update {update}"),
+        );
         format!("all {updates} updates are made, but their checkpoint was not written: {error}{left}")
     }
 
