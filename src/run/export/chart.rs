@@ -88,8 +88,9 @@ pub(super) fn picture(title: &str, subtitle: &str, panels: &[Panel<'_>]) -> Stri
         markup(subtitle)
     );
     let mut top = HEADING;
+    let across = across(panels);
     for panel in panels {
-        draw(&mut svg, panel, top + above(panel));
+        draw(&mut svg, panel, across, top + above(panel));
         top += above(panel) + panel.height + BELOW;
     }
     svg += "</svg>\n";
@@ -140,8 +141,16 @@ fn note(panel: &Panel<'_>) -> &'static str {
     if is_band { "line: mean; band: smallest to largest, of the updates that share a column" } else { "" }
 }
 
+/// The updates of all panels, so that those of one stand under those of another.
+fn across(panels: &[Panel<'_>]) -> Across {
+    let updates =
+        || panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| line.points).map(|point| point.0);
+    let (first, last) = (updates().min().unwrap_or(0) as f64, updates().max().unwrap_or(0) as f64);
+    Across { first, last: last.max(first + 1.0) }
+}
+
 /// One panel whose plot begins at `top`.
-fn draw(svg: &mut String, panel: &Panel<'_>, top: f64) {
+fn draw(svg: &mut String, panel: &Panel<'_>, across: Across, top: f64) {
     let (right, bottom) = (WIDTH - RIGHT, top + panel.height);
     let scale = Scale::of(panel);
     let logarithmic = scale.is_some_and(|scale| scale.logarithmic);
@@ -154,9 +163,8 @@ fn draw(svg: &mut String, panel: &Panel<'_>, top: f64) {
         y = top + 20.0 - above(panel),
         end = WIDTH - RIGHT
     );
-    let points = || panel.lines.iter().flat_map(|line| line.points);
-    let updates = (points().map(|point| point.0).min(), points().map(|point| point.0).max());
-    let (Some(scale), (Some(first), Some(last))) = (scale, updates) else {
+    let recorded = panel.lines.iter().any(|line| !line.points.is_empty());
+    let Some(scale) = scale.filter(|_| recorded) else {
         let _ = writeln!(
             svg,
             "<text class=\"faint\" x=\"{LEFT}\" y=\"{y:.1}\" fill=\"#5a5a5a\">nothing was recorded</text>\n</g>",
@@ -164,7 +172,6 @@ fn draw(svg: &mut String, panel: &Panel<'_>, top: f64) {
         );
         return;
     };
-    let across = Across { first: first as f64, last: (last as f64).max(first as f64 + 1.0) };
     let y_of = |value: f64| bottom - scale.place(value) * panel.height;
     for (value, label) in scale.ticks(panel.unit) {
         let y = y_of(value);
@@ -217,6 +224,7 @@ fn draw(svg: &mut String, panel: &Panel<'_>, top: f64) {
 }
 
 /// The horizontal axis.
+#[derive(Clone, Copy)]
 struct Across {
     first: f64,
     last: f64,
@@ -335,5 +343,27 @@ mod tests {
         assert_eq!(columns.len(), COLUMNS);
         assert_eq!(columns.iter().map(|column| column.count).sum::<u64>(), 10_000);
         assert_eq!(columns.iter().filter(|column| column.high == 99.0).count(), 1);
+    }
+
+    #[test]
+    fn an_update_stands_at_the_same_place_in_every_panel() {
+        let (early, late): ([Point; 2], [Point; 2]) = ([(0, 1.0), (40, 2.0)], [(1, 1.0), (30, 2.0)]);
+        let panel = |points| Panel {
+            title: "loss",
+            unit_name: "nats",
+            unit: Unit::Number,
+            may_be_logarithmic: false,
+            height: 100.0,
+            lines: vec![Line { name: "run".into(), points, stroke: Stroke::Plain }],
+        };
+        let svg = picture("a", "b", &[panel(&early), panel(&late)]);
+        let ticks = svg.matches(">20</text>").count();
+        assert_eq!(ticks, 2, "{svg}");
+        let places: std::collections::BTreeSet<&str> = svg
+            .lines()
+            .filter(|line| line.contains(">20</text>"))
+            .filter_map(|line| line.split("x=\"").nth(1)?.split('"').next())
+            .collect();
+        assert_eq!(places.len(), 1, "{places:?}");
     }
 }
