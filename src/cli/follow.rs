@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::{INTERRUPTED, output, printer::Printer, progress::Waiting};
 use crate::{
-    config::{Arch, own},
+    config::Arch,
     ledger::ledger,
     protocol::{Command, Event, Reason},
     run::{
@@ -22,7 +22,6 @@ use crate::{
         reaper::{self, Exit},
         standing,
         tail::Tail,
-        text::shell_word,
     },
     worker::{
         fault::{self, Fault},
@@ -138,11 +137,7 @@ pub(super) fn follow_with(
             }
         }
         if told.is_some_and(|told| pressed > told) {
-            output::message(&format!(
-                "the run ends by itself; go on with it: {} resume {}",
-                own::program(),
-                shell_word(&run.called())
-            ));
+            output::message(&format!("the run ends by itself; go on with it: {}", goes_on::resumed(run)));
             return Ok(Some(INTERRUPTED));
         }
         std::thread::sleep(POLL);
@@ -165,8 +160,7 @@ fn after_death(run: &RunDir, why: &str) -> String {
         let command = goes_on::with(run, &advice.settings).ok()?;
         Some(format!("{}: {command}", fault::advised(&config, Some(&advice))))
     };
-    smaller()
-        .unwrap_or_else(|| format!("go on with it: {} resume {}", own::program(), shell_word(&run.called())))
+    smaller().unwrap_or_else(|| format!("go on with it: {}", goes_on::resumed(run)))
 }
 
 /// Waits until the worker of a run that has ended has left, too. Returns its exit code, if this process started it.

@@ -13,8 +13,8 @@ use super::{
     settings,
 };
 use crate::{
-    config::{Config, ConfigError, change, fields, own},
-    run::{Home, RunDir, launch, text::shell_word},
+    config::{Config, ConfigError, change, fields},
+    run::{Home, RunDir, goes_on, launch},
 };
 
 /// Which run, and what is to change.
@@ -58,9 +58,8 @@ pub fn run(args: Args) -> anyhow::Result<i32> {
     let (from, notes) = match begun {
         Err(_) if presses.as_ref().is_some_and(|presses| presses.load(Relaxed) > 1) => {
             output::message(&format!(
-                "the worker was ended before it went on; go on with the run: {} resume {}",
-                own::program(),
-                shell_word(&run.called())
+                "the worker was ended before it went on; go on with the run: {}",
+                goes_on::resumed(&run)
             ));
             return Ok(INTERRUPTED);
         }

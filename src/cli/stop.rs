@@ -6,9 +6,11 @@ use anyhow::bail;
 
 use super::{FAILED, output, progress::Waiting};
 use crate::{
-    config::{Arch, own},
+    config::Arch,
     protocol::{Answer, Command, Reason},
-    run::{Client, Home, Queue, RunDir, RunEntry, RunError, State, is_live, list::Lister, text::count},
+    run::{
+        Client, Home, Queue, RunDir, RunEntry, RunError, State, goes_on, is_live, list::Lister, text::count,
+    },
 };
 
 /// Which run.
@@ -92,7 +94,7 @@ fn ended(run: &RunDir, entry: &RunEntry) -> anyhow::Result<i32> {
             // A loop of its own is started again by whoever wrote it.
             let ours = run.config().is_ok_and(|config| config.model.arch != Arch::Loop);
             if ours && !entry.reason.is_some_and(Reason::is_complete) {
-                output::message(&format!("go on with it: {} resume {}", own::program(), entry.run));
+                output::message(&format!("go on with it: {}", goes_on::resumed(run)));
             }
         }
     }

@@ -11,7 +11,7 @@ use super::{
     newest::Newest,
     pulse,
     standing::{self, State},
-    summary::of_folder,
+    summary::about,
     tail,
 };
 use crate::{
@@ -139,11 +139,7 @@ fn from_summary(run: &RunDir, ended: &RunEnded) -> RunEntry {
         peak_source: measured.map(|(_, source)| source.to_owned()),
         problem: ended.message.clone(),
         measured_on: Some(measured_on(&summary.config, &summary.data)),
-        resume_command: summary
-            .resume_command
-            .is_some()
-            .then(|| of_folder(summary.clone(), run).resume_command)
-            .flatten(),
+        resume_command: summary.resume_command.as_deref().map(|command| about(command, &run.called())),
         ..blank(run, Some(&summary.config))
     }
 }

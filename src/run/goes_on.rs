@@ -17,6 +17,11 @@ pub enum GoesOn {
     Not,
 }
 
+/// The command that resumes a run as it is.
+pub fn resumed(run: &RunDir) -> String {
+    format!("{} resume {}", own::program(), shell_word(&run.called()))
+}
+
 /// How a run goes on that ran out of memory; with these settings it would have room.
 ///
 /// # Errors

@@ -35,7 +35,6 @@ pub struct Finish {
 impl Finish {
     /// As far as the record tells, for a run whose worker has not summed it up.
     pub fn so_far(record: &Record) -> Self {
-        let peaks = record.totals.peaks;
         let ledger = record.header.as_ref().map(|header| header.ledger.clone()).unwrap_or_default();
         Self {
             reason: Reason::Stopped,
@@ -43,20 +42,13 @@ impl Finish {
             tokens: record.tokens(),
             wall_seconds: record.totals.time,
             tokens_per_second: record.tokens_per_second(),
-            measured: Measured {
+            measured: record.totals.peaks.tell(Measured {
                 parameter_bytes: ledger.parameter_bytes,
                 state_elements: ledger.state_elements,
                 state_bytes: ledger.state_bytes,
-                baseline_bytes: None,
-                peak_allocator_bytes: peaks.allocator,
-                peak_host_rss: peaks.host_rss,
-                peak_gpu_device_bytes: peaks.gpu_device,
-                peak_gpu_process_bytes: peaks.gpu_process,
-                peak_gpu_allocated_bytes: peaks.gpu_allocated,
-                peak_gpu_reserved_bytes: peaks.gpu_reserved,
-                gpu_retries: peaks.gpu_retries,
                 peak_source: "readings so far; parameters and state by the ledger".into(),
-            },
+                ..Measured::default()
+            }),
             goes_on: GoesOn::Resumed,
         }
     }
@@ -117,7 +109,7 @@ pub fn build(record: &Record, finish: Finish) -> Option<Summary> {
 
 /// The summary of the run in that folder, which may be a copy: its commands are about this one.
 pub fn of_folder(mut summary: Summary, run: &RunDir) -> Summary {
-    let called = shell_word(&run.called());
+    let called = run.called();
     summary.show_command = about(&summary.show_command, &called);
     summary.resume_command = summary.resume_command.map(|command| about(&command, &called));
     run.id().clone_into(&mut summary.run);
@@ -125,13 +117,13 @@ pub fn of_folder(mut summary: Summary, run: &RunDir) -> Summary {
 }
 
 /// A command that shows, resumes or forks a run, with that one in its place; any other as it is.
-fn about(command: &str, called: &str) -> String {
+pub(super) fn about(command: &str, called: &str) -> String {
     for verb in [" show ", " resume ", " fork "] {
         if let Some((program, rest)) = command.split_once(verb).filter(|(program, _)| !program.contains(' '))
         {
             // Its name is one word, in quotes where it has spaces of its own.
             let end = if rest.starts_with('\'') { rest.find("' ").map(|at| at + 1) } else { rest.find(' ') };
-            return format!("{program}{verb}{called}{}", end.map_or("", |end| &rest[end..]));
+            return format!("{program}{verb}{}{}", shell_word(called), end.map_or("", |end| &rest[end..]));
         }
     }
     command.to_owned()

@@ -111,18 +111,14 @@ fn with_peaks(measured: Measured, record: &Record, baseline: u64) -> Measured {
     // What the device's allocator has kept count of since the last reading.
     let device = record.header.as_ref().and_then(|header| memory::device(header.device.parse().ok()?));
     peaks.apply(&telemetry::with_device(Host::default(), device));
+    let exact = (peak > 0).then_some(peak);
+    peaks.allocator = exact.max(peaks.allocator);
+    // The operating system counts both in its own time: one may be ahead.
+    peaks.host_rss = telemetry::resident_peak().max(peaks.host_rss);
     let counted = if device.is_some() { "libtorch's allocator, " } else { "" };
-    Measured {
-        baseline_bytes: (peak > 0).then_some(baseline),
-        peak_allocator_bytes: (peak > 0).then_some(peak).max(peaks.allocator),
-        // The operating system counts both in its own time: one may be ahead.
-        peak_host_rss: telemetry::resident_peak().max(peaks.host_rss),
-        peak_gpu_device_bytes: peaks.gpu_device,
-        peak_gpu_process_bytes: peaks.gpu_process,
-        peak_gpu_allocated_bytes: peaks.gpu_allocated,
-        peak_gpu_reserved_bytes: peaks.gpu_reserved,
-        gpu_retries: peaks.gpu_retries,
+    peaks.tell(Measured {
+        baseline_bytes: exact.map(|_| baseline),
         peak_source: format!("the worker's allocator, {counted}the operating system, NVML once a second"),
         ..measured
-    }
+    })
 }

@@ -85,6 +85,20 @@ impl Peaks {
         }
     }
 
+    /// These in a summary.
+    pub fn tell(self, measured: Measured) -> Measured {
+        Measured {
+            peak_allocator_bytes: self.allocator,
+            peak_host_rss: self.host_rss,
+            peak_gpu_device_bytes: self.gpu_device,
+            peak_gpu_process_bytes: self.gpu_process,
+            peak_gpu_allocated_bytes: self.gpu_allocated,
+            peak_gpu_reserved_bytes: self.gpu_reserved,
+            gpu_retries: self.gpu_retries,
+            ..measured
+        }
+    }
+
     /// The larger of each.
     pub fn most(self, other: Self) -> Self {
         Self {

@@ -13,6 +13,10 @@ use crate::{
     },
 };
 
+/// Why there is no checkpoint: they failed, or none was due.
+const UNWRITABLE: &str = "no checkpoint could be written";
+const NONE_YET: &str = "no checkpoint had been written, checkpoint.every_updates writes some";
+
 /// What went wrong behind the last update.
 enum Unfinished {
     Fault(Fault),
@@ -61,46 +65,38 @@ impl Engine<'_> {
             self.training.discard_window();
             devices::give_back_memory();
         }
+        let due = (1..=self.done.updates).contains(&self.around.config.checkpoint.every_updates);
+        let without = if due { UNWRITABLE } else { NONE_YET };
         if self.phase == Phase::LastValidation {
             if self.last_checkpoint == Some(self.done.updates) {
                 sentence.push_str(&format!("; the checkpoint of update {} is written", self.done.updates));
-            } else {
-                sentence.push_str("; the last checkpoint was not written");
-                sentence.push_str(&self.what_is_left());
+            } else if self.done.updates > 0 {
+                sentence.push_str("; the last checkpoint was not written; ");
+                sentence.push_str(&self.what_is_left(without));
             }
         } else if !self.intact && self.done.updates > 0 {
-            sentence.push_str(&self.what_is_left());
+            sentence.push_str("; ");
+            sentence.push_str(&self.what_is_left(without));
         }
         (fault.reason(), Some(sentence))
     }
 
-    /// The update of the newest checkpoint on the disk.
-    fn newest_left(&mut self) -> Option<u64> {
-        // One may be on its way there.
+    /// The end of a sentence about parameters that are lost; `without` where no checkpoint is left.
+    fn what_is_left(&mut self, without: &str) -> String {
+        // One may be on its way to the disk.
         let _ = self.keeper.wait();
-        stored::latest_checkpoint(&self.around.run).ok().flatten().map(|checkpoint| checkpoint.update)
-    }
-
-    /// The end of a sentence about parameters that are lost.
-    fn what_is_left(&mut self) -> String {
-        match self.newest_left() {
-            Some(update) => format!("; what is left is the checkpoint of update {update}"),
-            None if (1..=self.done.updates).contains(&self.around.config.checkpoint.every_updates) => {
-                "; no checkpoint could be written".to_owned()
-            }
-            None => "; no checkpoint had been written, checkpoint.every_updates writes some".to_owned(),
-        }
+        let left = stored::latest_checkpoint(&self.around.run).ok().flatten();
+        left.map_or_else(
+            || without.to_owned(),
+            |checkpoint| format!("what is left is the checkpoint of update {}", checkpoint.update),
+        )
     }
 
     /// Why a run whose last checkpoint is not on the disk has failed, though all of its updates are made: nobody has what they
     /// came to.
     fn unkept(&mut self, error: &io::Error) -> String {
-        let updates = self.done.updates;
-        let left = self.newest_left().map_or_else(
-            || "; no checkpoint could be written".to_owned(),
-            |update| format!("; what is left is the checkpoint of update {update}"),
-        );
-        format!("all {updates} updates are made, but their checkpoint was not written: {error}{left}")
+        let (updates, left) = (self.done.updates, self.what_is_left(UNWRITABLE));
+        format!("all {updates} updates are made, but their checkpoint was not written: {error}; {left}")
     }
 
     /// The last checkpoint and the last validation. The checkpoint is on the disk before the validation asks for memory, which
